@@ -99,7 +99,6 @@ def mentioned_names(
     rows += _of_measures(index, question, tables)
     rows += _of_roles(index, question, tables)
     rows += _of_counted(index, question, tables)
-    rows += _of_subject(index, question, tables)
     rows += _of_years(index, question, tables, values)
     return np.array(rows).reshape(-1, len(tables))
 
@@ -118,16 +117,6 @@ def _of_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]
     finer = (refers & (rows[:, None] > rows)).any(axis=1) & ~is_named
     if finer.sum() == 1:
         yield finer.astype(float).tolist()
-
-
-def _of_subject(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
-    """The table whose whole name is what the question asks for: of playlists it wants the table ``playlists``, not only
-    the keys that ``playlist_tracks`` has of them."""
-    subjects = [[stem(word.text.casefold()) for word in run] for run in question.subjects]
-    starts = {"".join(run[:size]) for run in subjects for size in range(1, len(run) + 1)}
-    row = [float(any("".join(name) in starts for name in index.names_of(table).of_table)) for table in tables]
-    if any(row):
-        yield row
 
 
 def _of_years(
