@@ -132,14 +132,6 @@ def _of_years(
         yield row
 
 
-def tables_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
-    """1 for the tables whose whole name is the thing that the question counts ("how many casualties"): shape (1, n), or
-    (0, n) if there are none."""
-    spelt = {stem(question.counted.lower()), *forms(question.counted.lower())}
-    row = [float(any(len(name) == 1 and name[0] in spelt for name in index.names_of(one).of_table)) for one in tables]
-    return np.array([row] * any(row)).reshape(-1, len(tables))
-
-
 @lru_cache(maxsize=65536)
 def _name(name: str) -> Name:
     return tuple(map(stem, identifier_words(name)))
