@@ -233,18 +233,6 @@ def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
     return named.union(*(chosen for chosen in across if len(chosen) > 1))
 
 
-def says_role(words: Iterable[str], columns: Iterable[str], tables: Iterable[str]) -> bool:
-    """Whether a word is a form of the role in a referencing column, which is no word of the tables' names.
-
-    >>> says_role(["avala"], ["avalista_id"], ["b.prestamos", "b.personas"])
-    True
-    """
-    things = {word for table in tables for word in words_of(table.partition(".")[2])}
-    role = {word for column in columns for word in words_of(column)} - _NO_ROLE - things
-    spoken = [_plain(word) for word in words]
-    return any(_is_form_of(one, _plain(word)) or _stem(one) == _stem(word) for one in spoken for word in role)
-
-
 def _used(words: Iterable[str]) -> set[str]:
     return {piece for word in words for piece in (*words_of(word), word.casefold())}
 

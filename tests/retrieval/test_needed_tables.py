@@ -40,27 +40,6 @@ def test_a_table_of_the_year_that_the_question_names(name, states, question, yea
     assert needed(frames, question) == {f"{name}_{year}", states}
 
 
-ROUTES = {
-    "airports": pd.DataFrame({"airport_id": range(1, 201), "city": [f"Town {n}" for n in range(200)]}),
-    "airlines": pd.DataFrame({"airline_id": range(500, 560), "callsign": [f"CALL{n}" for n in range(60)]}),
-    "routes": pd.DataFrame(
-        {
-            "airline_id": column(range(500, 560), 900),
-            "source_id": column(range(1, 201), 900),
-            "dest_id": column(range(200, 0, -1), 900),
-            "equipment": column(["738", "320"], 900),
-        }
-    ),
-}
-
-
-def test_a_table_through_which_others_are_joined_though_two_of_its_columns_may_lead_there():
-    corpus = tf.open_corpus(ROUTES)
-    found = corpus.retrieve_tables("Which airlines fly from airports in Town 7?")
-    with pytest.warns(tf.errors.AmbiguousJoinWarning, match="source_id"), pytest.warns(tf.errors.DoubtfulJoinWarning):
-        assert {"equipment", "callsign"} <= {*found.merge().columns}
-
-
 MUSEUMS = {
     "museums": pd.DataFrame({"museum_id": range(1, 301), "county": column(["Kent", "Essex", "Devon"], 300)}),
     "closures": pd.DataFrame({"museum_id": range(1, 301, 2), "reason": column(["floods", "loss of premises"], 150)}),
