@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 _NOUNS = frozenset("order list show display number count".split())
 """Stop words that are nouns after one of :data:`_EACH`: "each order", but not "in order of"."""
 _EACH = frozenset("each every per any which an".split())
-_MIN_HEAD_LETTERS = 5
-"""The fewest letters of the last part of a compound: the ``adresse`` of ``Rechnungsadresse``."""
-_MIN_LETTERS_BEFORE = 3
-"""The fewest letters before it."""
 
 Name = tuple[str, ...]
 
@@ -86,7 +82,6 @@ def mentioned_names(
         *_rows(of_tables, attributes, _words_of(question, frozenset[str]().union(*attributes))),
         *_rows(of_columns, words, _words_of(question, frozenset[str]().union(*words))),
     ]
-    rows += _of_compounds(of_tables, attributes, question)
     rows += _of_counted(index, question, tables)
     rows += _of_years(index, question, tables, values)
     return np.array(rows).reshape(-1, len(tables))
@@ -165,32 +160,3 @@ def has_name(text: str, name: str) -> bool:
     (True, False)
     """
     return _has([stem(piece) for word in words_in(text) for piece in identifier_words(word.text)], _name(name))
-
-
-def _of_compounds(
-    named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question: Question
-) -> Iterator[list[float]]:
-    """Tables whose name is the last part of a compound, or ends with the word, if the word itself is at most the name
-    of a key."""
-    heads = {name[0]: _heads(name[0]) for names in named for name in names if len(name) == 1}
-    for word in question.words:
-        one = stem(word.text.lower())
-        heads_of = {
-            (name,)
-            for name, ends in heads.items()
-            if one.endswith(ends) and len(one) >= len(name) + _MIN_LETTERS_BEFORE - 2
-        }
-        heads_of |= {
-            (name,)
-            for name in heads
-            if len(word.text) >= _MIN_HEAD_LETTERS
-            and name.endswith(one)
-            and len(name) >= len(one) + _MIN_LETTERS_BEFORE
-        }
-        if heads_of and not any(one in own for own in words):
-            yield [1.0 if names & heads_of else 0.0 for names in named]
-
-
-@lru_cache(maxsize=4096)
-def _heads(name: str) -> tuple[str, ...]:
-    return tuple({form for form in (name, *forms(name)) if len(form) >= _MIN_HEAD_LETTERS and name.startswith(form)})

@@ -61,15 +61,6 @@ def test_a_label_that_is_a_word_of_a_tables_name_is_no_reason_for_the_table_of_l
     assert needed(MUSEUMS, question) == tables
 
 
-def test_a_glued_name_ends_with_the_word():
-    frames = {
-        "ADMISSIONS": pd.DataFrame({"HADM_ID": range(100, 160), "TYPE": column(["urgent", "elective"], 60)}),
-        "TRANSFERS": pd.DataFrame({"ROW_ID": range(90), "HADM_ID": column(range(100, 160), 90), "LOS": 1.5}),
-        "ICUSTAYS": pd.DataFrame({"ICUSTAY_ID": range(70), "HADM_ID": column(range(100, 160), 70), "LOS": 2.5}),
-    }
-    assert "ICUSTAYS" in needed(frames, "What is the average length of the intensive care stays of urgent admissions?")
-
-
 LETTERS = "abcdefghij"
 WORDS = [f"mal{a}{b}{c}{d}" for a in LETTERS for b in LETTERS for c in LETTERS for d in LETTERS[:6]]
 DIAGNOSES = {
