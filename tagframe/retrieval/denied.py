@@ -122,22 +122,6 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     return unnamed if is_open and len(unnamed) < len(tables) else []
 
 
-def tables_denied_by_column(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
-    """The one of :func:`tables_maybe_denied` whose columns alone have a word that follows the denial; [] without one.
-
-    >>> tables = {"tv.ratings": ["episode", "viewers"], "tv.seasons": ["episode", "us_date"]}
-    >>> tables_denied_by_column("Episodes in the ratings without a US airing", tables)
-    ['tv.seasons']
-    """
-    follow = {one for spelt in map(spelt_forms, after_denial(question).split()[:_REACH]) for one in spelt[:2]}
-    having = [
-        table
-        for table, names in tables.items()
-        if any(stem(word) in follow - _FUNCTION_WORDS for name in names for word in identifier_words(name))
-    ]
-    return having if len(having) == 1 and having[0] in tables_maybe_denied(question, tables) else []
-
-
 def after_denial(question: str) -> str:
     """What follows the first denial of a question, or "".
 

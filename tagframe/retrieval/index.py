@@ -456,11 +456,6 @@ class RetrievalIndex:
         keys = self.is_key[self._starts[table] : self._starts[table + 1]]
         return np.array([_is_number(one) for one in self.tables[table].columns], dtype=bool) & ~keys
 
-    def measures_of(self, table: int) -> list[str]:
-        """The names of the columns of a table that are numbers and no keys."""
-        columns = self.named[table].columns
-        return [column.name for column, is_one in zip(columns, self._measures(table), strict=True) if is_one]
-
     def vector(self, question: Question) -> Floats | None:
         """The vector of a question: shape (d,); None without an embedder."""
         return None if self.embedder is None else np.asarray(self._question(question).text, dtype=np.float64)

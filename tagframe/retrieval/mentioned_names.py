@@ -1,28 +1,25 @@
 """Names that a question says in whole, and the tables that have them.
 
-"each order" says the table ``orders``, "street" a column ``Street``, and "who vouches" the table of persons to which
-``voucher_id`` refers. The default method weighs such names against all other evidence, and may return a smaller set
-that seems likely enough. With ``k="auto"`` such a set is extended (:mod:`tagframe.retrieval.methods.auto`).
+"each order" says the table ``orders``, "street" a column ``Street``. The default method weighs such names against all
+other evidence, and may return a smaller set that seems likely enough. With ``k="auto"`` such a set is extended
+(:mod:`tagframe.retrieval.methods.auto`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys import evidence_share
-from tagframe.keys.column_names import GENERIC, STRONG_KEY_WORDS
-from tagframe.keys.column_names import words as words_of
+from tagframe.keys.column_names import GENERIC
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.role_hints import says_role
-from tagframe.retrieval.words import STOP_WORDS, forms, known_form, stem, words_in
+from tagframe.retrieval.words import forms, known_form, stem, words_in
 from tagframe.retrieval.years import years_meant
 
 if TYPE_CHECKING:
@@ -32,15 +29,6 @@ if TYPE_CHECKING:
 _NOUNS = frozenset("order list show display number count".split())
 """Stop words that are nouns after one of :data:`_EACH`: "each order", but not "in order of"."""
 _EACH = frozenset("each every per any which an".split())
-_WHO = frozenset("who whom whose quién quien quiénes quienes wer wen wem wessen".split())
-"""They ask for a person; a key that refers to one is no answer."""
-_MIN_HEAD_LETTERS = 5
-"""The fewest letters of the last part of a compound: the ``adresse`` of ``Rechnungsadresse``."""
-_MIN_LETTERS_BEFORE = 3
-"""The fewest letters before it."""
-
-_MIN_ROLE_LINK = 0.25
-"""The least link score of a key whose role the question says: the role is evidence for it, too."""
 
 Name = tuple[str, ...]
 
@@ -86,8 +74,7 @@ def mentioned_names(
         values: of the question that are in cells.
 
     Returns:
-        Shape (names, len(tables)): first the names of tables, then those of columns that are not keys, then the tables
-        to which a role refers ("who"); 0 everywhere if it is unknown to which table a role refers.
+        Shape (names, len(tables)): first the names of tables, then those of columns that are not keys.
     """
     of_tables, of_columns, words, attributes = zip(*map(index.names_of, tables), strict=True) if tables else [()] * 4
     # An id of a thing is not the thing.
@@ -95,11 +82,7 @@ def mentioned_names(
         *_rows(of_tables, attributes, _words_of(question, frozenset[str]().union(*attributes))),
         *_rows(of_columns, words, _words_of(question, frozenset[str]().union(*words))),
     ]
-    rows += _of_compounds(of_tables, attributes, question)
-    rows += _of_measures(index, question, tables)
-    rows += _of_roles(index, question, tables)
     rows += _of_counted(index, question, tables)
-    rows += _of_subject(index, question, tables)
     rows += _of_years(index, question, tables, values)
     return np.array(rows).reshape(-1, len(tables))
 
@@ -120,16 +103,6 @@ def _of_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]
         yield finer.astype(float).tolist()
 
 
-def _of_subject(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
-    """The table whose whole name is what the question asks for: of playlists it wants the table ``playlists``, not only
-    the keys that ``playlist_tracks`` has of them."""
-    subjects = [[stem(word.text.casefold()) for word in run] for run in question.subjects]
-    starts = {"".join(run[:size]) for run in subjects for size in range(1, len(run) + 1)}
-    row = [float(any("".join(name) in starts for name in index.names_of(table).of_table)) for table in tables]
-    if any(row):
-        yield row
-
-
 def _of_years(
     index: RetrievalIndex, question: Question, tables: Sequence[int], values: Sequence[ValueHit]
 ) -> Iterator[list[float]]:
@@ -141,14 +114,6 @@ def _of_years(
     row = [1.0 if own & chosen else 0.5 * (table in holding) for table, own in zip(tables, years, strict=True)]
     if chosen and min(row) < 1:
         yield row
-
-
-def tables_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
-    """1 for the tables whose whole name is the thing that the question counts ("how many casualties"): shape (1, n), or
-    (0, n) if there are none."""
-    spelt = {stem(question.counted.lower()), *forms(question.counted.lower())}
-    row = [float(any(len(name) == 1 and name[0] in spelt for name in index.names_of(one).of_table)) for one in tables]
-    return np.array([row] * any(row)).reshape(-1, len(tables))
 
 
 @lru_cache(maxsize=65536)
@@ -195,65 +160,3 @@ def has_name(text: str, name: str) -> bool:
     (True, False)
     """
     return _has([stem(piece) for word in words_in(text) for piece in identifier_words(word.text)], _name(name))
-
-
-def _of_compounds(
-    named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question: Question
-) -> Iterator[list[float]]:
-    """Tables whose name is the last part of a compound, or ends with the word, if the word itself is at most the name
-    of a key."""
-    heads = {name[0]: _heads(name[0]) for names in named for name in names if len(name) == 1}
-    for word in question.words:
-        one = stem(word.text.lower())
-        heads_of = {
-            (name,)
-            for name, ends in heads.items()
-            if one.endswith(ends) and len(one) >= len(name) + _MIN_LETTERS_BEFORE - 2
-        }
-        heads_of |= {
-            (name,)
-            for name in heads
-            if len(word.text) >= _MIN_HEAD_LETTERS
-            and name.endswith(one)
-            and len(name) >= len(one) + _MIN_LETTERS_BEFORE
-        }
-        if heads_of and not any(one in own for own in words):
-            yield [1.0 if names & heads_of else 0.0 for names in named]
-
-
-def _of_measures(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
-    """Tables with both of two words side by side, in their own name and as a measure: "race points" is ``points`` of
-    ``race_results``."""
-    words = [stem(piece) for word in question.words for piece in identifier_words(word.text)]
-    measures = [{_name(name) for name in index.measures_of(table)} for table in tables]
-    own = [frozenset(chain(*index.names_of(table).of_table)) for table in tables]
-    for thing, measure in dict.fromkeys(pairwise(words)):
-        row = [float(thing in name and (measure,) in theirs) for name, theirs in zip(own, measures, strict=True)]
-        if any(row):
-            yield row
-
-
-@lru_cache(maxsize=4096)
-def _heads(name: str) -> tuple[str, ...]:
-    return tuple({form for form in (name, *forms(name)) if len(form) >= _MIN_HEAD_LETTERS and name.startswith(form)})
-
-
-def _of_roles(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
-    """Tables to which a key refers whose role the question says, if it asks who."""
-    spoken = [word.text.lower() for word in question.words]
-    if _WHO.isdisjoint(spoken):
-        return
-    content = [word for word in spoken if word not in STOP_WORDS and word not in _WHO]
-    position = {index.tables[table].id: at for at, table in enumerate(tables)}
-    keys = [key for key in index.links.keys(tables) if evidence_share(key.score) >= _MIN_ROLE_LINK]
-    referred = {position[key.right_table] for key in keys if says_role(content, key.left_columns, key.tables)}
-    for at in sorted(referred):
-        yield [float(at == other) for other in range(len(tables))]
-    ids = ((index.tables[table].id, column.name) for table in tables for column in index.tables[table].columns)
-    known = {(key.left_table, name) for key in keys for name in key.left_columns}
-    if not referred and any(
-        STRONG_KEY_WORDS.intersection(words_of(name)) and says_role(content, [name], [table])
-        for table, name in ids
-        if (table, name) not in known
-    ):
-        yield [0.0] * len(tables)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Literal
 
 from tagframe.errors import EmptyQuestion
@@ -163,22 +163,6 @@ class Question:
         ends = [word.end for word in self.words if word.text.casefold() in _HOW_MANY]
         after = (word.text for word in self.content if ends and word.start > ends[0])
         return next((word for word in after if not word.isdecimal()), "")
-
-    @cached_property
-    def subjects(self) -> tuple[tuple[Word, ...], ...]:
-        """The first words that name anything, and if "of" follows them, those after it: what the question asks for.
-
-        >>> [[word.text for word in run] for run in Question.of("Names of the depots in Brno").subjects]
-        [['Names'], ['depots']]
-        """
-        runs: list[tuple[Word, ...]] = []
-        for is_open, run in groupby(self.words, key=lambda word: word.text.casefold() not in self.stop_words):
-            between = tuple(run)
-            if is_open:
-                runs.append(between)
-            elif runs and _LINKS.isdisjoint(word.text.casefold() for word in between):
-                break
-        return tuple(runs[:2])
 
     @cached_property
     def measures(self) -> tuple[str, ...]:

@@ -25,8 +25,6 @@ MAYBE_LOG_ODDS = 0.04
 _PREPOSITIONS = frozenset("from to into out in".split())
 _EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase send sent".split())
 """Words of :data:`_SAME_ROLE` that questions use with other meanings, too."""
-_MAIN = frozenset("primary main first principal lead chief primärer erste hauptsächlich primario principale".split())
-"""Words for the reference without a word of its own, beside one that has a word."""
 _ORDINALS = tuple(
     frozenset(group.split())
     for group in (
@@ -136,21 +134,6 @@ def _roles(group: Sequence[KeyPair], things: frozenset[str] = frozenset()) -> di
     return {key: name - common - _NO_ROLE for key, name in names.items()}
 
 
-def _parts(roles: Mapping[KeyPair, frozenset[str]]) -> dict[KeyPair, set[str]]:
-    """The parts before the ends that one-word roles have in common, and those after another role: "liefer" of
-    "lieferadresse", "parent" of "comparent" beside "com"."""
-    parts: dict[KeyPair, set[str]] = defaultdict(set)
-    words = {(key, _plain(word)) for key, role in roles.items() for word in role}
-    for key, word in words:
-        for other_key, other in words:
-            shared = _common(word[::-1], other[::-1])
-            if key != other_key and shared >= 4 and len(word) - shared >= 4:
-                parts[key].add(word[:-shared])
-            if key != other_key and len(other) >= 3 and len(word) - len(other) >= 4 and word.startswith(other):
-                parts[key].add(word[len(other) :])
-    return parts
-
-
 class _Words:
     """The words of a question, in the forms in which they are compared with roles."""
 
@@ -182,22 +165,9 @@ def _spoken(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: froz
             return word not in things and not word.endswith("ed") and _plain(word) in words.plain
         return words.has(word)
 
-    spoken = _wholly(roles, _saying(roles, names), names)
-    if not spoken:
-        parts = _parts(roles)
-        bare = words.plain | {word.removeprefix("ge") for word in words.plain}
-        spoken = {key for key, parts_of in parts.items() if any(word.startswith(tuple(parts_of)) for word in bare)}
-    return spoken or _saying(roles, lambda role: any(is_short_for(_plain(role), word) for word in words.plain))
-
-
-def _wholly(
-    roles: Mapping[KeyPair, frozenset[str]], spoken: set[KeyPair], names: Callable[[str], bool]
-) -> set[KeyPair]:
-    """The spoken keys without those of which a question names a part that is the whole role of another one: the type of
-    the sender is not its general type."""
-    part = {key: frozenset(filter(names, roles[key])) for key in spoken}
-    whole = {part[key] for key in spoken if part[key] == roles[key]}
-    return {key for key in spoken if part[key] == roles[key] or part[key] not in whole}
+    return _saying(roles, names) or _saying(
+        roles, lambda role: any(is_short_for(_plain(role), word) for word in words.plain)
+    )
 
 
 def _numbered(roles: Mapping[KeyPair, frozenset[str]], words: _Words) -> set[KeyPair]:
@@ -257,38 +227,10 @@ def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
     >>> len(roles_named(keys, "names of home and away team".split())), len(roles_named(keys, ["team"]))
     (2, 0)
     """
-    words = [*words]
     plainly = _plainly(_Words(_used(words)))
-    named = set[KeyPair]()
-    for things, roles in _groups(keys):
-        chosen = _named(roles, plainly, things)
-        named |= chosen | (_plain_beside(roles, things, words) if chosen else set())
+    named = set[KeyPair]().union(*(_named(roles, plainly, things) for things, roles in _groups(keys)))
     across = [_named(roles, plainly, things) for things, roles in _across_tables(keys)]
     return named.union(*(chosen for chosen in across if len(chosen) > 1))
-
-
-def _plain_beside(
-    roles: Mapping[KeyPair, frozenset[str]], things: frozenset[str], words: Sequence[str]
-) -> set[KeyPair]:
-    """The one key without a role of its own, if the question names it beside another: "primary and secondary agent",
-    "the agent and the secondary agent"."""
-    plain = {key for key, role in roles.items() if not role}
-    stems = [_stem(singular(word.casefold())) for word in words]
-    is_again = any(stems.count(_stem(thing)) > 1 for thing in things)
-    is_named = is_again or not _MAIN.isdisjoint(map(str.casefold, words))
-    return plain if len(plain) == 1 and is_named else set()
-
-
-def says_role(words: Iterable[str], columns: Iterable[str], tables: Iterable[str]) -> bool:
-    """Whether a word is a form of the role in a referencing column, which is no word of the tables' names.
-
-    >>> says_role(["avala"], ["avalista_id"], ["b.prestamos", "b.personas"])
-    True
-    """
-    things = {word for table in tables for word in words_of(table.partition(".")[2])}
-    role = {word for column in columns for word in words_of(column)} - _NO_ROLE - things
-    spoken = [_plain(word) for word in words]
-    return any(_is_form_of(one, _plain(word)) or _stem(one) == _stem(word) for one in spoken for word in role)
 
 
 def _used(words: Iterable[str]) -> set[str]:

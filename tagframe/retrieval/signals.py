@@ -16,7 +16,7 @@ from tagframe.retrieval.calibration import calibrated, scaled
 from tagframe.retrieval.cell_values import ValueHit, cell_name_rows, cell_term_rows, rarity_of
 from tagframe.retrieval.joinability import overlap
 from tagframe.retrieval.learned import Known
-from tagframe.retrieval.mentioned_names import mentioned_names, tables_counted
+from tagframe.retrieval.mentioned_names import mentioned_names
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import USUAL_NAMES, Question
 from tagframe.retrieval.words import forms, known_form, terms
@@ -282,7 +282,6 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
             [
                 _with_cells(evidence, spoken)[:, list(tables)],
                 cell_term_rows(index, words, tables),
-                tables_counted(index, question, tables),
             ]
         ),
     }

@@ -18,7 +18,7 @@ from tagframe.joins.roles import role_name
 from tagframe.keys import Evidence, KeyPair
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.retrieved import TableHit
-from tagframe.retrieval.role_hints import role_hints, roles_named
+from tagframe.retrieval.role_hints import role_hints
 
 TABLES = [
     NamedTable("shop.orders", "orders", ("order_id", "buyer_id", "seller_id", "country", "sold as")),
@@ -284,30 +284,6 @@ def test_a_reference_without_values_joins_nothing_unless_it_is_named(tmp_path, q
     assert not plan.ambiguous
 
 
-AGENTS = pd.DataFrame({"agent_id": range(101, 121), "name": [f"A{n}" for n in range(20)]})
-SALES = pd.DataFrame(
-    {
-        "sale_id": range(1, 41),
-        "agent_id": [101 + n % 20 for n in range(40)],
-        "secondary_agent_id": [101 + (n * 7 + 3) % 20 for n in range(40)],
-    }
-)
-
-
-@pytest.mark.parametrize(
-    ("question", "columns"),
-    [
-        ("primary and secondary agent of each sale", ["agent_id", "secondary_agent_id"]),
-        ("the agent and the secondary agent of each sale", ["agent_id", "secondary_agent_id"]),
-        ("secondary agent of each sale", ["secondary_agent_id"]),
-        ("agent of each sale", ["agent_id"]),
-    ],
-)
-def test_the_plain_reference_is_the_role_beside_one_with_a_word(question, columns):
-    plan = tf.open_corpus({"sales": SALES, "agents": AGENTS}).retrieve_tables(question, k=2).join_plan
-    assert [step.base_columns[0] for step in plan.steps] == columns
-
-
 PEOPLE = pd.DataFrame(
     {
         "person_id": range(201, 221),
@@ -408,20 +384,6 @@ def test_a_table_that_refers_to_itself_is_not_said_to_differ_from_itself(recwarn
     frame = corpus.retrieve_tables("Each employee and the name of their boss", k=1).add("staff").merge(how="left")
     assert frame["boss.name"].notna().sum() == 49
     assert not [one for one in recwarn if "differs" in str(one.message)]
-
-
-@pytest.mark.parametrize(
-    ("question", "named"),
-    [
-        ("the type of the sender", {"sender"}),
-        ("the general type of the sender", {"sender", "sender_general"}),
-        ("the sender and the captain", {"sender", "away_captain"}),
-    ],
-)
-def test_a_part_of_a_role_names_it_unless_it_is_the_whole_of_another_one(question, named):
-    roles = ("sender", "sender_general", "recipient", "away_captain")
-    keys = {KeyPair("m.events", (f"{role}_id",), "m.actors", ("id",)): role for role in roles}
-    assert {keys[key] for key in roles_named([*keys], question.split())} == named
 
 
 def test_each_role_is_joined_by_its_own_column_though_the_key_is_unlikely():

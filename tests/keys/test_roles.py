@@ -76,7 +76,6 @@ ASKED = {
     "employees to whom tickets are assigned": ("reporter_id, assignee_id", "assignee_id"),
     "staff who approved the largest invoices": ("created_by, approved_by", "approved_by"),
     "creators of the invoices, by name of staff": ("created_by, approved_by", "created_by"),
-    "Adressen, an die Aufträge geliefert wurden": ("lieferadresse_id, rechnungsadresse_id", "lieferadresse_id"),
     "Wie heißen die Kunden, die Empfänger einer Sendung sind?": ("AbsenderNr, EmpfängerNr", "EmpfängerNr"),
     "nombres de los compradores de pedidos": ("comprador_id, vendedor_id", "comprador_id"),
     "personas que son prestatarias de prestamos": ("prestatario_id, avalista_id", "prestatario_id"),

@@ -154,19 +154,6 @@ def test_a_word_that_begins_with_a_tables_name_denies_it_where_no_other_word_doe
     assert tables_denied(question, {name: ["id"] for name in tables}) == absent
 
 
-def test_the_only_table_with_a_column_that_is_denied_has_no_rows_in_the_frame():
-    shown = pd.DataFrame({"episode": range(1, 21), "viewers": [at % 7 for at in range(20)]})
-    abroad = pd.DataFrame({"episode": range(1, 15), "us_airdate": [f"2020-02-{at:02}" for at in range(1, 15)]})
-    found = tf.open_corpus({"ratings": shown, "seasons": abroad}).retrieve_tables("Ratings without US airing", k=2)
-    assert found.merge()["episode"].tolist() == [*range(15, 21)]
-
-
-def test_a_table_that_is_denied_in_short_has_no_rows_in_the_frame():
-    frames = {"customers": CUSTOMERS, "ord": ORDERS}
-    found = tf.open_corpus(frames).retrieve_tables("Customers without orders", k=2)
-    assert found.merge()["customer_id"].tolist() == [12, 14]
-
-
 @pytest.mark.parametrize(
     ("question", "column"),
     [
@@ -269,23 +256,6 @@ def test_all_pieces_of_a_table_are_denied(question: str, years: tuple[int, ...])
     }
     found = tf.open_corpus({"players": players, **pieces}).retrieve_tables(question)
     assert found.merge()["player_id"].tolist() == [5, 6, 7, 8]
-
-
-@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
-@pytest.mark.parametrize(
-    ("question", "absent", "rows"),
-    [
-        ("How many members of the 118th congress were not in the 117th?", ("frames.congress_117",), 30),
-        ("Members of congress 117 that 118 does not have", (), 30),
-        ("How many members had the 117th and the 118th congress?", (), 120),
-    ],
-)
-def test_tables_of_one_shape_that_a_denial_tells_apart_are_no_stack(question, absent, rows):
-    parts = {f"congress_{n}": range(30 * n, 30 * n + 60) for n in (117, 118)}
-    frames = {name: pd.DataFrame({"member_id": ids, "party": "a"}) for name, ids in parts.items()}
-    found = tf.open_corpus(frames).retrieve_tables(question, k=1).add(*frames).only(*frames)
-    assert len(found.merge()) == rows
-    assert found.join_plan.absent == absent
 
 
 @pytest.mark.parametrize(

@@ -153,15 +153,6 @@ def test_the_table_of_a_cell_is_needed_but_not_that_of_a_bound(question, needed,
     assert f"a.{not_needed}" not in sure
 
 
-def test_who_stands_behind_an_id_without_a_key_is_not_sure():
-    data = tables(
-        asignaturas={"asignatura": [f"A{n}" for n in IDS], "tutor_id": range(7001, 7041)}, aulas={"aula": IDS}
-    )
-    found = tf.open_corpus(data).retrieve_tables("¿Quién tutoriza cada asignatura?")
-    assert "a.asignaturas" in found.ids
-    assert found.confidence <= 0.8
-
-
 def test_a_name_that_the_set_has_in_other_words_adds_no_table():
     data = tables(
         books={"isbn": [f"978{n}" for n in IDS], "order_number": IDS, "title": [f"Tale {n}" for n in IDS]},
@@ -199,19 +190,6 @@ def test_a_name_that_the_question_writes_with_a_hyphen_is_found(question, name, 
     frames |= tables(**{name: {f"{name}_no": range(90), "user_id": column(IDS, 90)}})
     found = tf.open_corpus(frames).retrieve_tables(question)
     assert found[f"a.{name}"].probability > chance
-
-
-def test_the_table_with_the_measure_that_a_question_names_is_needed():
-    """A driver has points, too, but "race points" are those of a race."""
-    corpus = tf.open_corpus(
-        tables(
-            drivers={"driver": NAMES, "points": IDS, "team": column(["Fox", "Elk", "Owl"], 40)},
-            race_results={"driver": column(NAMES, 90), "track": column(["A", "B", "C"], 90), "points": range(90)},
-            teams={"team": ["Fox", "Elk", "Owl"], "best race": [1, 2, 3], "unit": ["V6", "V6", "V8"]},
-        )
-    )
-    found = corpus.retrieve_tables("How many race points did drivers score for teams with a V8 unit?")
-    assert not found["race_results"].doubtful
 
 
 def test_another_table_with_a_cell_that_the_question_names_is_found_if_the_first_is_there_for_it_alone():

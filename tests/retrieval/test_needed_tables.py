@@ -40,27 +40,6 @@ def test_a_table_of_the_year_that_the_question_names(name, states, question, yea
     assert needed(frames, question) == {f"{name}_{year}", states}
 
 
-ROUTES = {
-    "airports": pd.DataFrame({"airport_id": range(1, 201), "city": [f"Town {n}" for n in range(200)]}),
-    "airlines": pd.DataFrame({"airline_id": range(500, 560), "callsign": [f"CALL{n}" for n in range(60)]}),
-    "routes": pd.DataFrame(
-        {
-            "airline_id": column(range(500, 560), 900),
-            "source_id": column(range(1, 201), 900),
-            "dest_id": column(range(200, 0, -1), 900),
-            "equipment": column(["738", "320"], 900),
-        }
-    ),
-}
-
-
-def test_a_table_through_which_others_are_joined_though_two_of_its_columns_may_lead_there():
-    corpus = tf.open_corpus(ROUTES)
-    found = corpus.retrieve_tables("Which airlines fly from airports in Town 7?")
-    with pytest.warns(tf.errors.AmbiguousJoinWarning, match="source_id"), pytest.warns(tf.errors.DoubtfulJoinWarning):
-        assert {"equipment", "callsign"} <= {*found.merge().columns}
-
-
 MUSEUMS = {
     "museums": pd.DataFrame({"museum_id": range(1, 301), "county": column(["Kent", "Essex", "Devon"], 300)}),
     "closures": pd.DataFrame({"museum_id": range(1, 301, 2), "reason": column(["floods", "loss of premises"], 150)}),
@@ -80,15 +59,6 @@ MUSEUMS = {
 )
 def test_a_label_that_is_a_word_of_a_tables_name_is_no_reason_for_the_table_of_labels(question, tables):
     assert needed(MUSEUMS, question) == tables
-
-
-def test_a_glued_name_ends_with_the_word():
-    frames = {
-        "ADMISSIONS": pd.DataFrame({"HADM_ID": range(100, 160), "TYPE": column(["urgent", "elective"], 60)}),
-        "TRANSFERS": pd.DataFrame({"ROW_ID": range(90), "HADM_ID": column(range(100, 160), 90), "LOS": 1.5}),
-        "ICUSTAYS": pd.DataFrame({"ICUSTAY_ID": range(70), "HADM_ID": column(range(100, 160), 70), "LOS": 2.5}),
-    }
-    assert "ICUSTAYS" in needed(frames, "What is the average length of the intensive care stays of urgent admissions?")
 
 
 LETTERS = "abcdefghij"

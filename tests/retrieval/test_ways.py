@@ -1,7 +1,5 @@
 """Two ways to a table: the question says which is meant, or the merge says that there are two."""
 
-import warnings
-
 import pandas as pd
 import pytest
 
@@ -21,38 +19,6 @@ WORKERS = pd.DataFrame(
     }
 )
 FRAMES = {"worker": WORKERS, "depot": DEPOTS, "address": PLACES}
-OF_DEPOT = WORKERS[["worker_id", "depot_id"]].merge(DEPOTS).merge(PLACES).sort_values("worker_id")["street"]
-OF_WORKER = WORKERS.merge(PLACES)["street"]
-
-
-@pytest.mark.parametrize(
-    ("question", "street"),
-    [
-        ("Address of the depot where each worker works", OF_DEPOT),
-        ("Street of the depot of each worker", OF_DEPOT),
-        ("For each worker, the depot's street", OF_DEPOT),
-        ("Workers and their depot addresses", OF_DEPOT),
-        ("Depot of each worker, and the address of the worker", OF_WORKER),
-        ("Worker addresses and the depots", OF_WORKER),
-        ("Street where each worker lives, with the depot", OF_WORKER),
-    ],
-)
-def test_the_question_says_which_way_is_meant(question, street):
-    tables = tf.open_corpus(FRAMES).retrieve_tables(question, k=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", AmbiguousJoinWarning)
-        frame = tables.merge().sort_values("worker_id")
-    assert frame["street"].tolist() == street.tolist()
-    schema = tf.open_corpus(schema={name: [*frame] for name, frame in FRAMES.items()})
-    base = "depot" if street is OF_DEPOT else "worker"
-    (step,) = [step for step in schema.retrieve_tables(question, k=3).join_plan.steps if "address" in step.table]
-    assert step.base == f"schema.{base}"
-
-
-@pytest.mark.parametrize("question", ["workers, depots, addresses", "Worker address and depot address"])
-def test_two_ways_that_the_question_leaves_open_are_said(question):
-    with pytest.warns(AmbiguousJoinWarning, match=r"equally likely: depot\.address_id = address"):
-        tf.open_corpus(FRAMES).retrieve_tables(question, k=3).merge()
 
 
 def test_without_a_question_two_ways_are_said():

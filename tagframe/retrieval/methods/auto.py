@@ -87,9 +87,6 @@ _SURE = 0.9
 _NOT_NEEDED = 0.49
 """The probability of a table that another one makes needless: it is merged if it neither repeats nor loses rows."""
 
-MAX_IF_WHO_IS_UNKNOWN = 0.8
-"""The highest confidence if a question asks who stands behind an id, and no table is known to have it."""
-
 MOST_KNOWABLE_TABLES = 1000
 """In a larger corpus it cannot be known that nothing fits: among thousands of tables, something always seems to fit.
 Measured on pairs of one question with and without its database: by the facts, .9 of the pairs are in the right order
@@ -205,21 +202,14 @@ def fitted(
     chance[reported.positions] = reported.tables() * share
     chance[_covering(problem, order, chance / share)] = MIN_NEEDED * share
     if k is None:
-        connecting = _connecting(problem, chance / share)
         chance[_answered(problem, order, chance)] = _NOT_NEEDED * share
-        chance[connecting] = MIN_NEEDED * share
-        order = [*order, *(table for table in connecting if table not in order)]
     called = _called(problem)
     chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
     if k is not None or called:
         order = sorted(order, key=lambda position: (-chance[position], -problem.r[position], position))
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
     exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
-    confidence = min(
-        confidence_of(problem, joined, weights, order),
-        share,
-        MAX_IF_WHO_IS_UNKNOWN if _asks_of_unknown(problem) else 1.0,
-    )
+    confidence = min(confidence_of(problem, joined, weights, order), share)
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
     if k is None and weights.unlike({**problem.facts, **doubts(problem, joined)}):
         note += "; this database is unlike all databases used for fitting, so the estimate may be far off"
@@ -266,23 +256,6 @@ def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
     return more
 
 
-def _connecting(problem: SelectionProblem, chance: Floats) -> list[int]:
-    """Tables that are needed because others are joined through them, where no sure key joins these: "airlines that fly
-    from airports" are joined by the routes, though two of their columns may lead to the airports."""
-    linked = problem.link >= LINKED
-    joined = joined_directly(problem.link, problem.refers)
-    needed = np.flatnonzero(problem.anchor | (chance >= MIN_NEEDED)).tolist()
-    more: list[int] = []
-    while _is_one(problem) and not problem.opinion.any():
-        inside = [*needed, *more]
-        near = np.array([linked[part].any(axis=0) for part in _parts(joined, inside)])
-        between = (near.sum(axis=0) > 1) & ~np.isin(np.arange(len(chance)), inside)
-        if not between.any():
-            break
-        more.append(int(np.where(between, chance, -1.0).argmax()))
-    return more
-
-
 def _parts(joined: npt.NDArray[np.bool_], tables: Sequence[int]) -> list[list[int]]:
     """The groups of some tables that can be joined without others."""
     parts = Components(tables)
@@ -318,12 +291,6 @@ def _answered(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
         if has_all and (words[:, table] - words[:, rest].max(axis=1)).max() < MIN_NEARER:
             gone.append(table)
     return gone
-
-
-def _asks_of_unknown(problem: SelectionProblem) -> bool:
-    """Whether the question says a name that no table has: it asks who, and nothing is known of whom the ids mean."""
-    rows = problem.fine[problem.kind == RowKind.MENTIONED]
-    return not problem.opinion.any() and bool((~rows.any(axis=1)).any())
 
 
 def is_knowable(facts: Mapping[str, float]) -> bool:
