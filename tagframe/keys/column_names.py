@@ -347,7 +347,9 @@ def abbreviates(letters: str, words: Sequence[str]) -> bool:
     >>> abbreviates("cm", ("course", "module")), abbreviates("c", ("course", "module"))
     (True, False)
     """
-    return letters == "".join(word[0] for word in words) or _begin(letters, words)
+    if words[-1][:3] in letters and _begin(letters, words):
+        return True
+    return len(letters) == len(words) and letters == "".join(word[0] for word in words)
 
 
 def _begin(letters: str, words: Sequence[str]) -> bool:

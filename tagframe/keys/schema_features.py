@@ -20,7 +20,7 @@ import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
-from tagframe.keys.conventions import Conventions, Mentions
+from tagframe.keys.conventions import Conventions
 from tagframe.keys.key_columns import Floats
 from tagframe.keys.polymorphic import type_beside
 
@@ -260,7 +260,7 @@ class SchemaReading:
         self._leads = Counter(columns[0].words for columns in self.columns if columns)
         self._natural = self._natural_key()
         self.keys = [self._key(position) for position in range(len(tables))]
-        self._mentions = Mentions(tables)
+        self._mentions = habits.mentions
         self._index()
         self._count()
 
