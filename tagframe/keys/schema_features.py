@@ -72,6 +72,8 @@ _MOSTLY = 0.6
 """A column that is the first one of this share of the tables is the key of each."""
 _PLAIN = 2.0
 """From this level on, a name means a table without a role before it."""
+_IN_ROLE = 1.0
+"""From this level on, a role may stand before the table's name."""
 _EXACT = 2.5
 """From this level on, it is the table's whole name, or that of its key."""
 _MODULE = 3
@@ -253,6 +255,7 @@ class SchemaReading:
         self._names = {*chain.from_iterable(self._spellings)}
         self._same = Counter(self._joined)
         self._starts = [self._starts_of(words) for words in self.things]
+        self._type_marks = names.type_marks([column.name for table in tables for column in table.columns])
         habits = Conventions(tables)
         self.columns = [self._read(table, habits.spelt(position)) for position, table in enumerate(tables)]
         self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
@@ -280,7 +283,7 @@ class SchemaReading:
         found = []
         for column in table.columns:
             spelt = column.name[len(prefix) + 1 :] if is_prefix else column.name
-            spelt = spelt or column.name
+            spelt = names.unmarked(spelt or column.name, self._type_marks)
             name = names.column_name(spelt)
             if spelt[-1:].isdigit() and "_" not in spelt and not name.key_word:
                 spelt = by_habit[column.name]  # ``entity1`` of ``l_artist_area`` is an area's id
@@ -434,8 +437,10 @@ class SchemaReading:
         column = self.columns[table][at]
         kind = type_beside(column.words, len(column.entity), column.key_word, self._texts[table])
         # Another column says which table is meant, or the name is that of the column's own table.
-        if kind is not None or self.keys[table] == (at, 3) or self._numbers_rows(at, column):
+        if kind is not None or self.keys[table] == (at, 3):
             ranked = [fit for fit in ranked if fit.level >= _PLAIN]
+        elif self._numbers_rows(at, column):
+            ranked = [fit for fit in ranked if fit.level >= _IN_ROLE]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
             yield _Draft(table, at, fit, rank, rival)
@@ -527,6 +532,13 @@ class SchemaReading:
                 return (1 - start / len(column.entity)) * len(called) / max(1, len(whole))
         return 0.0
 
+    def _is_short_for(self, column: _Read, target: int) -> float:
+        """1 if the last word abbreviates the words of the table's name, and of no other one's, 0.5 if the last one."""
+        if not column.entity or self._mentions.abbreviated(column.entity[-1]) != target:
+            return 0.0
+        thing = self.things[target]
+        return 1.0 if len(thing) > 1 and names.abbreviates(column.entity[-1], thing) else 0.5
+
     def _level(self, table: int, column: _Read, target: int) -> float:
         """How plainly the name means the table, in [0, 3]: 3 with the words of the column's own table before it, 2.5 as
         the table or its own key, 2.2 as a table of another part of the schema; 1 less if a role stands before it."""
@@ -576,7 +588,7 @@ class SchemaReading:
         key = self.columns[target][self.keys[target][0]]
         if not score:
             ends, begins = self._glued(column, target)
-            score = max(1.2 * ends, begins, 0.8 * self._match(column, target))
+            score = max(1.2 * ends, begins, 0.8 * self._match(column, target), 1.2 * self._is_short_for(column, target))
             score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
         if target == table and column.has_self_role:
             score += 1.0
@@ -630,7 +642,7 @@ class SchemaReading:
             self._marked[column.type],
         )
         values = (
-            float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
+            self._is_short_for(column, target) * (level < 2),
             float(strength <= 1),
             float(column.profile.family == key.profile.family),
             column.fits(key),

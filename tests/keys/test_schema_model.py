@@ -76,6 +76,15 @@ def test_a_key_and_its_references_are_found_whatever_declares_and_identifies_row
     }
 
 
+@pytest.mark.parametrize(("key", "reference"), [("{}_key_n", "{}_key_n"), ("cod_{}_n", "ref_cod_{}_n")])
+def test_marks_of_types_and_key_words_before_the_thing_are_no_part_of_it(key, reference):
+    made = {thing: {key.format(thing): "bigint", "kind_c": "text", "made_d": "date"} for thing in THINGS}
+    for thing, other in REFERENCES.items():
+        made[thing][reference.format(other)] = "bigint"
+    found = {one.tables for one in infer_key_pairs(open_corpus(schema=made).profiles)}
+    assert found == {frozenset((f"schema.{one}", f"schema.{other}")) for one, other in REFERENCES.items()}
+
+
 @pytest.mark.parametrize(
     ("table", "column", "target"),
     [
