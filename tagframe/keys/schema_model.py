@@ -24,7 +24,7 @@ from tagframe.keys.key_columns import Floats
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.schema_features import FEATURES, Reference, SchemaReading
 
-FEWEST_TABLES = 30
+FEWEST_TABLES = 15
 """With fewer tables, there is little to count, and the rules of names decide."""
 _LEAST = 0.02
 """Pairs with a lower chance are left out."""

@@ -62,15 +62,16 @@ def test_references_are_found_in_every_way_to_call_them(table, key, reference):
         ("Doc{}", "name", "{}", ("varchar(140)", "varchar(140)")),
     ],
 )
-def test_a_key_and_its_references_are_found_whatever_declares_and_identifies_rows(table, key, reference, types):
+@pytest.mark.parametrize("things", [THINGS, [*REFERENCES, *REFERENCES.values(), "user", "court", "bond"]])
+def test_a_key_and_its_references_are_found_whatever_declares_and_identifies_rows(table, key, reference, types, things):
     made = {}
-    for thing in THINGS:
+    for thing in things:
         columns = {key.format(thing): types[0], "kind": "varchar(40)", "created_at": "date"}
         if thing in REFERENCES:
             columns[reference.format(REFERENCES[thing])] = types[1]
         made[table.format(thing.capitalize() if "Doc" in table else thing)] = columns
     found = {tuple(sorted(one.tables)) for one in infer_key_pairs(open_corpus(schema=made).profiles)}
-    names = dict(zip(THINGS, made, strict=True))
+    names = dict(zip(things, made, strict=True))
     assert found == {
         tuple(sorted((f"schema.{names[one]}", f"schema.{names[other]}"))) for one, other in REFERENCES.items()
     }
