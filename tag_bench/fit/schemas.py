@@ -34,7 +34,7 @@ FOR = frozenset(
     """short same_family type margin self_role child_of habit end vocabulary own_words_marked exact_marked
     part_marked own_role_marked role_marked actor_marked""".split()
 )
-AGAINST = frozenset("plural rank_word bridge self is_code better_beside title_beside unmarked".split())
+AGAINST = frozenset("plural rank_word bridge self is_code better_beside unmarked".split())
 """Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""
 
 Link = frozenset[tuple[str, str]]

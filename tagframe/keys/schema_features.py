@@ -32,8 +32,8 @@ _OF_BOTH = "own_words exact part own_role role part_role vague actor typed".spli
 """Features that say one thing of a column with a key word, and another one of a column without."""
 FEATURES = (
     *"""short first_column same_family type margin self self_role child_of plural rank_word bridge target_width
-    referenced better_beside is_code end vocabulary title_beside about habit unmarked own_key
-    bridge_named explained unexplained habit_actor type_of same_key same_keys""".split(),
+    referenced better_beside is_code end vocabulary about habit unmarked own_key
+    bridge_named explained habit_actor type_of same_key same_keys""".split(),
     *(f"{name}_{kind}" for kind in ("marked", "unmarked") for name in _OF_BOTH),
 )
 """The features by name, in the order of their numbers."""
@@ -437,10 +437,9 @@ class SchemaReading:
         column = self.columns[table][at]
         kind = type_beside(column.words, len(column.entity), column.key_word, self._texts[table])
         # Another column says which table is meant, or the name is that of the column's own table.
-        if kind is not None or self.keys[table] == (at, 3):
-            ranked = [fit for fit in ranked if fit.level >= _PLAIN]
-        elif self._numbers_rows(at, column):
-            ranked = [fit for fit in ranked if fit.level >= _IN_ROLE]
+        is_plain = kind is not None or self.keys[table] == (at, 3)
+        least = _PLAIN if is_plain else _IN_ROLE * self._numbers_rows(at, column)
+        ranked = [fit for fit in ranked if fit.level >= least]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
             yield _Draft(table, at, fit, rank, rival)
@@ -505,7 +504,7 @@ class SchemaReading:
             # A row number refers to nothing, but to the table whose key is called so.
             found = ({self._owner.get(column.called, table)} if strength == 4 else found) - {table}
             found = set() if column.is_serial else found
-        if "".join(entity) == self._joined[table]:
+        if self._joined[table] in map("".join, (entity, names.column_name(column.profile.name).entity)):
             found.discard(table)  # it says what the row is
         return {target for target in found if self.keys[target][0] >= 0}
 
@@ -613,20 +612,16 @@ class SchemaReading:
         stem = "".join(column.entity[:-1])
         return column.entity[-1:] == ("type",) and bool(stem) and f"{stem}id" in self._texts[table]
 
-    def _rest(self, table: int, column: _Read, target: int) -> tuple[float, float]:
-        """The share of the letters of the target's name that stand beside the column's, if the name of the column's
-        own table has them in the same place, and if it has not: ``inventory_role`` of ``role_id`` in
-        ``inventory_template``."""
+    def _rest(self, table: int, column: _Read, target: int) -> float:
+        """The share of the letters of the target's name that stand beside the column's, and that the name of the
+        column's own table has in the same place: ``inventory_role`` of ``role_id`` in ``inventory_template``."""
         mine, whole = self._bare[table], self._bare[target]
         for called in column.ends:
             at = whole.find(called)
-            if at < 0 or at not in (0, len(whole) - len(called)) or len(called) == len(whole):
-                continue
-            rest = whole[len(called) :] if at == 0 else whole[:at]
-            ends = rest[::-1], mine[::-1]
-            same = _same_start(*ends) if at == 0 else _same_start(rest, mine)
-            return same / len(whole), (len(rest) - same) / len(whole)
-        return 0.0, 0.0
+            if at in (0, len(whole) - len(called)) and len(called) < len(whole):
+                ends = (whole[len(called) :][::-1], mine[::-1]) if at == 0 else (whole[:at], mine)
+                return _same_start(*ends) / len(whole)
+        return 0.0
 
     def _reference(self, draft: _Draft, referenced: int, beside: float) -> Reference:
         table, at, (score, target, level), _, rival = draft
@@ -659,13 +654,12 @@ class SchemaReading:
             float(column.key_word > 0 and {"id", "fk", *key.words[-1:]}.isdisjoint(column.words[len(entity) :])),
             float(self._is_by_role(table, column, target)),
             float(target in self._vocabularies and level == 0),
-            float(column.words[-1:] == ("name",) and "".join(column.words[:-1]) in self._texts[table]),
             names.about(column.spelt, self._tables[target].name),
             self._unmarked * (level >= _LEVELS[3]),
             float(unmarked),
             float(self.keys[table] in ((at, 2), (at, 3), (at, 4))),
             self._bridge[target] * (level >= _PLAIN),
-            *self._rest(table, column, target),
+            self._rest(table, column, target),
             self._unmarked * unmarked * column.is_actor * (target in self._people),
             float(target in self._vocabularies and self._says_type(table, column)),
             same_key,
