@@ -29,15 +29,12 @@ _OF_EACH, _MOST_OF_ONE = 100.0, 3.0
 
 _DECLARED_ALONE = 0.3
 """What a pair counts in a schema whose undeclared keys nobody looked for."""
-_UNDECLARED = 0.4
-"""In such a schema, a column that others teach to be a key with this chance, though it declares none, teaches nothing
-(learning from positive and unlabelled examples: Elkan and Noto, 2008)."""
 
 FOR = frozenset(
     """short same_family type margin self_role child_of habit end vocabulary own_words_marked exact_marked
     part_marked own_role_marked role_marked actor_marked""".split()
 )
-AGAINST = frozenset("plural rank_word bridge self is_code better_beside title_beside unmarked".split())
+AGAINST = frozenset("plural rank_word bridge self is_code better_beside unmarked".split())
 """Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""
 
 Link = frozenset[tuple[str, str]]
@@ -105,29 +102,35 @@ def read_schema(path: Path) -> Schema:
 
 
 def fit(group: Sequence[Schema]) -> Floats:
-    """The likeliest weights, the intercept first: once, and again without columns that may be undeclared keys."""
-    once = likeliest(group)
-    return likeliest([_without_undeclared(schema, once) for schema in group])
+    """The likeliest weights, the intercept first: once, and again with less of columns that may be undeclared keys."""
+    counts = [_counts(schema) for schema in group]
+    once = likeliest(group, counts)
+    return likeliest(group, [count * _of_none(schema, once) for schema, count in zip(group, counts, strict=True)])
 
 
-def _without_undeclared(schema: Schema, weights: Floats) -> Schema:
-    """The schema without the columns that are likely keys, though it declares none, unless these were looked for."""
-    if schema.weight == 1.0:
-        return schema
+def _of_none(schema: Schema, weights: Floats) -> Floats:
+    """The root of each column's chance of being no key, unless it is one, or undeclared keys were looked for.
+
+    A positive example that nobody labelled teaches the wrong (learning from positive and unlabelled examples: Elkan and
+    Noto, 2008). Without likely ones, though, no column that only seems to be a key is left: all chances are too high.
+    """
     columns = column_numbers(schema.lefts)
-    surest = np.zeros(len(columns))
+    is_key = np.bincount(columns, schema.true) > 0
+    surest = np.zeros(len(is_key))
     np.maximum.at(surest, columns, schema.chances(weights))
-    is_key = np.bincount(columns, schema.true, len(columns)) > 0
-    kept: list[int] = np.flatnonzero((is_key | (surest <= _UNDECLARED))[columns]).tolist()
-    links, lefts = [schema.links[at] for at in kept], [schema.lefts[at] for at in kept]
-    return replace(schema, features=schema.features[kept], links=links, lefts=lefts)
+    return np.where(is_key | (schema.weight == 1.0), 1.0, np.sqrt(1 - surest))
 
 
-def likeliest(group: Sequence[Schema]) -> Floats:
-    """The likeliest weights with a Gaussian prior on standardised features, the intercept first."""
+def likeliest(group: Sequence[Schema], counts: Sequence[Floats]) -> Floats:
+    """The likeliest weights with a Gaussian prior on standardised features, the intercept first.
+
+    Args:
+        group: n schemas.
+        counts: what each column of each schema counts: n arrays.
+    """
     features, true = (np.concatenate([getattr(schema, name) for schema in group]) for name in ("features", "true"))
     columns = column_numbers([(at, left) for at, schema in enumerate(group) for left in schema.lefts])
-    weight = np.concatenate([_counts(schema) for schema in group])
+    weight = np.concatenate(counts)
     mean, spread = features.mean(axis=0), features.std(axis=0) + 1e-6
     terms = np.column_stack([np.ones(len(features)), (features - mean) / spread])
     is_key = np.bincount(columns, true) > 0

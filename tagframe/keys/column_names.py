@@ -7,7 +7,7 @@ without a key word after it: ``home_team_api_id`` is a team, ``lost_in_battle`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -18,8 +18,8 @@ _CODES = frozenset("cod codigo clave codice chiave clef cle kennung schlussel sc
 _NUMBERS = frozenset("nro numero nummer".split())
 STRONG_KEY_WORDS = _CODES | {"id", "ids", "key", "code", "cd", "uuid", "guid", "uid", "fk", "pk", "sk", "oid", "ref"}
 WEAK_KEY_WORDS = _NUMBERS | {"no", "nr", "num", "number", "symbol", "abbrev", "abbreviation"}
-_LEADING = _CODES | {"id", "code"}
-"""Key words that stand before the thing in some languages: ``id_cliente``, ``codigo_postal``."""
+_LEADING = _CODES | {"id", "code", "ref", "fk"}
+"""Key words that stand before the thing in some languages: ``id_cliente``, ``ref_cod_aluno``, ``codigo_postal``."""
 KEY_WORDS = STRONG_KEY_WORDS | WEAK_KEY_WORDS
 GENERIC = frozenset(
     """name title type date time year month day description desc detail details value status note notes comment text
@@ -118,6 +118,10 @@ _TABLE_WORDS = frozenset(
 )
 
 
+_MARKED = 0.8
+"""Marks of types end this share of all names."""
+
+
 @lru_cache(maxsize=65536)
 def words(name: str) -> tuple[str, ...]:
     """The words of an identifier, lower case, singular and without accents.
@@ -157,6 +161,21 @@ def common_prefix(columns: Sequence[str], least: int = 3) -> str:
     return prefix if shared else ""
 
 
+def type_marks(columns: Sequence[str]) -> set[str]:
+    """The ends of nearly all names of a schema that say their types.
+
+    >>> sorted(type_marks(["partner_key_n", "partner_name_c", "born_d"])), type_marks(["plan_b", "name", "size"])
+    (['_c', '_d', '_n'], set())
+    """
+    ends = [name[-2:].casefold() for name in columns if name[-2:-1] == "_" and name[-1].isalpha() and len(name) > 2]
+    return {*ends} if len(ends) > _MARKED * len(columns) else set()
+
+
+def unmarked(name: str, marks: Container[str]) -> str:
+    """The name of a column without the mark of its type."""
+    return name[:-2] if name[-2:].casefold() in marks else name
+
+
 @lru_cache(maxsize=65536)
 def is_plural(name: str) -> bool:
     """Whether the last word of the name, before a preposition, is a plural."""
@@ -194,8 +213,9 @@ def column_name(name: str) -> Name:
     parts = list(words(name))
     if len(parts) > 2 and parts[-1] in _TRAILING_ROLES and parts[-2] in STRONG_KEY_WORDS:
         parts.insert(0, parts.pop())
-    if len(parts) > 1 and parts[0] in _LEADING and not {*parts[-1:]} <= KEY_WORDS and not {*parts[1:]} <= GENERIC:
-        parts.append(parts.pop(0))
+    if len(parts) > 1 and parts[-1] not in KEY_WORDS and not {*parts[1:]} <= GENERIC:
+        before = next(at for at, word in enumerate(parts) if word not in _LEADING)
+        parts = parts[before:] + parts[:before]
     if len(parts) > 1 and parts[-1] == "is":
         parts.pop()  # "genre_is"
     # "A10" is not the tenth A: an ordinal follows a word.
@@ -347,7 +367,9 @@ def abbreviates(letters: str, words: Sequence[str]) -> bool:
     >>> abbreviates("cm", ("course", "module")), abbreviates("c", ("course", "module"))
     (True, False)
     """
-    return letters == "".join(word[0] for word in words) or _begin(letters, words)
+    if words[-1][:3] in letters and _begin(letters, words):
+        return True
+    return len(letters) == len(words) and letters == "".join(word[0] for word in words)
 
 
 def _begin(letters: str, words: Sequence[str]) -> bool:

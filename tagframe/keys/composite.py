@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys.column_names import AUDIT, column_name, is_measure, is_rank, table_entity
+from tagframe.keys.column_names import AUDIT, Name, column_name, is_measure, is_rank, table_entity, type_marks, unmarked
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.key_columns import Column
 from tagframe.keys.key_pair import Evidence, KeyPair
@@ -212,23 +212,26 @@ def _in_other_roles(key: KeyPair | None, found: _Candidate, rows: _Rows) -> Iter
 def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[KeyPair]:
     """Keys of two columns, by names: the second one numbers the rows of a table for each value of the first one.
 
-    Nearly all tables that have the second column have the first one, too, and no single key is likelier than
-    ``NAMED``: an ``order_item_seq_id`` may also seem to name the order. Of the tables that begin with both, the owner
-    is the one whose name the second column has most words of, then that with the shortest name. Both may have one role
-    before their names: ``to_order_id`` and ``to_order_item_seq_id``.
+    Nearly all tables that have the second column have the first one, too, and no single key is likelier than ``NAMED``,
+    nor refers to a key of its name: an ``order_item_seq_id`` may also seem to name the order. Of the tables that begin
+    with both, the owner is the one whose name the second column has most words of, then that with the shortest name.
+    Both may have one role before their names: ``to_order_id`` and ``to_order_item_seq_id``.
     """
-    likelier = [key for key in known if key.score > NAMED]
+    likelier = [key for key in known if key.score > NAMED or _have_one_name(key)]
     refers = {(key.left_table, *key.left_columns) for key in likelier if key.left_table != key.right_table}
     linked: dict[frozenset[str], set[tuple[str, str]]] = defaultdict(set)
     for key in filter(_suffices, likelier):
         linked[key.tables] |= {(key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])}
+    marks = type_marks([column.profile.name for column in columns])
+    read = {column.key: column_name(unmarked(column.profile.name, marks)) for column in columns}
     of_table: dict[int, dict[Words, Column]] = defaultdict(dict)
     for column in columns:
-        of_table[column.table].setdefault(column_name(column.profile.name).words, column)
+        of_table[column.table].setdefault(read[column.key].words, column)
     holders: dict[Words, set[int]] = defaultdict(set)
     for table, words in ((table, words) for table, named in of_table.items() for words in named):
         holders[words].add(table)
     owners: dict[tuple[Words, Words], list[int]] = defaultdict(list)
+    things: dict[int, Words] = {}
     for table, named in of_table.items():
         first, second = [*named, (), ()][:2]
         beside = len(holders[second] & holders[first])
@@ -238,10 +241,10 @@ def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[K
         is_pair = beside == 2 and _are_counted_things(
             named[first], named[second]
         )  # else two references, in many tables
-        if is_pair or (depends and _may_number(named[first], named[second])):
+        thing = things[table] = table_entity(named[first].owner.name)
+        if is_pair or (depends and _may_number(read[named[first].key], read[named[second].key], thing)):
             owners[first, second].append(table)
     for (first, second), tables in owners.items():
-        things = {table: table_entity(of_table[table][first].owner.name) for table in tables}
         owner = min(tables, key=lambda table: (-len({*second} & {*things[table]}), len(things[table]), table))
         target = of_table[owner][first], of_table[owner][second]
         for words in [words for words in holders if words[-len(second) :] == second]:
@@ -254,10 +257,14 @@ def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[K
                     yield _key_pair([*map(_Part, mine, target)], NAMED, evidence)
 
 
-def _may_number(first: Column, second: Column) -> bool:
-    """Whether a column may number the rows for each value of another one, which names a thing."""
-    name, other = (column_name(column.profile.name) for column in (first, second))
-    is_thing = name.entity and (name.key_word or {*name.entity} & {*table_entity(first.owner.name)})
+def _have_one_name(key: KeyPair) -> bool:
+    left, right = (column_name(names[0]).words for names in (key.left_columns, key.right_columns))
+    return left == right
+
+
+def _may_number(name: Name, other: Name, thing: Words) -> bool:
+    """Whether the other column of a table may number its rows for each value of the named one, which names a thing."""
+    is_thing = name.entity and (name.key_word or {*name.entity} & {*thing})
     return bool(is_thing and not other.generic and (other.key_word or not CALENDAR.isdisjoint(other.words)))
 
 

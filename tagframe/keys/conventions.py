@@ -94,11 +94,14 @@ class Conventions:
 
     Args:
         tables: all of them.
+
+    Attributes:
+        mentions: the tables that the name of a column may mean.
     """
 
     def __init__(self, tables: Sequence[TableProfile]) -> None:
         self._tables = tables
-        self._mentions = Mentions(tables)
+        self.mentions = Mentions(tables)
         self._things = [names.table_entity(table.name) for table in tables]
         self._called: dict[str, list[int]] = defaultdict(list)
         for position, thing in enumerate(self._things):
@@ -172,18 +175,18 @@ class Conventions:
                 return self._reference(target, key)
         if not name.key_word:
             return None
-        if len(name.entity) > 1 and name.entity[-1] in _BEHIND and not self._mentions.of(spelt):
+        if len(name.entity) > 1 and name.entity[-1] in _BEHIND and not self.mentions.of(spelt):
             spelt = "_".join((name.entity[-1], *name.entity[:-1], key))
             return self._in_its_part(position, names.column_name(spelt).entity, key) or spelt
         if position not in self._keys.get(spelt, ()) and (part := self._in_its_part(position, name.entity, key)):
             return part
         if position not in self._keys.get(spelt, ()) and (target := self._beside(position, name.entity)) is not None:
             return self._reference(target, key)
-        if any(sure >= 0.75 for at, sure in self._mentions.of(spelt) if at != position):
+        if any(sure >= 0.75 for at, sure in self.mentions.of(spelt) if at != position):
             return None
         if position in self._keys.get(spelt, ()):
             return self._reference(position, key) if self._is_called_as_another(position, spelt) else None
-        target = self._mentions.abbreviated(name.entity[-1])
+        target = self.mentions.abbreviated(name.entity[-1])
         if target is None or name.words[-2:] in [names.column_name(key).words for key in self._spelt[target].values()]:
             return None  # its own key is abbreviated, too
         return "_".join((*name.entity[:-1], *self._things[target], key))
@@ -203,7 +206,7 @@ class Conventions:
     def _beside(self, position: int, entity: tuple[str, ...]) -> int | None:
         """Of several tables that a column may mean equally, the one whose name begins as that of the column's table:
         ``category_id`` of ``uom_unit`` is a ``uom_category``."""
-        target = self._mentions.of("_".join((*entity, "id")))
+        target = self.mentions.of("_".join((*entity, "id")))
         tied = [at for at, sure in target if sure == target[0][1] and at != position]
         mine = self._things[position][:1]
         near = [at for at in tied if self._things[at][:1] == mine and len(self._things[at]) > 1]
@@ -294,7 +297,7 @@ class Conventions:
         if best < 0.55 and first:
             spelt, thing = self._spelt[position][first], self._things[position]
             name = names.column_name(spelt)
-            others = any(sure >= 0.75 for at, sure in self._mentions.of(spelt) if at != position)
+            others = any(sure >= 0.75 for at, sure in self.mentions.of(spelt) if at != position)
             if name.key_word and name.entity and name.entity == thing[: len(name.entity)] and not others:
                 scores[first] = 0.75  # the order's id of an order header
         for column, sure in scores.items():

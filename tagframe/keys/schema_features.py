@@ -20,7 +20,7 @@ import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
-from tagframe.keys.conventions import Conventions, Mentions
+from tagframe.keys.conventions import Conventions
 from tagframe.keys.key_columns import Floats
 from tagframe.keys.polymorphic import type_beside
 
@@ -32,8 +32,8 @@ _OF_BOTH = "own_words exact part own_role role part_role vague actor typed".spli
 """Features that say one thing of a column with a key word, and another one of a column without."""
 FEATURES = (
     *"""short first_column same_family type margin self self_role child_of plural rank_word bridge target_width
-    referenced better_beside is_code end vocabulary title_beside about habit unmarked own_key
-    bridge_named explained unexplained habit_actor type_of same_key same_keys""".split(),
+    referenced better_beside is_code end vocabulary about habit unmarked own_key
+    bridge_named explained habit_actor type_of same_key same_keys""".split(),
     *(f"{name}_{kind}" for kind in ("marked", "unmarked") for name in _OF_BOTH),
 )
 """The features by name, in the order of their numbers."""
@@ -72,6 +72,8 @@ _MOSTLY = 0.6
 """A column that is the first one of this share of the tables is the key of each."""
 _PLAIN = 2.0
 """From this level on, a name means a table without a role before it."""
+_IN_ROLE = 1.0
+"""From this level on, a role may stand before the table's name."""
 _EXACT = 2.5
 """From this level on, it is the table's whole name, or that of its key."""
 _MODULE = 3
@@ -253,6 +255,7 @@ class SchemaReading:
         self._names = {*chain.from_iterable(self._spellings)}
         self._same = Counter(self._joined)
         self._starts = [self._starts_of(words) for words in self.things]
+        self._type_marks = names.type_marks([column.name for table in tables for column in table.columns])
         habits = Conventions(tables)
         self.columns = [self._read(table, habits.spelt(position)) for position, table in enumerate(tables)]
         self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
@@ -260,7 +263,7 @@ class SchemaReading:
         self._leads = Counter(columns[0].words for columns in self.columns if columns)
         self._natural = self._natural_key()
         self.keys = [self._key(position) for position in range(len(tables))]
-        self._mentions = Mentions(tables)
+        self._mentions = habits.mentions
         self._index()
         self._count()
 
@@ -280,7 +283,7 @@ class SchemaReading:
         found = []
         for column in table.columns:
             spelt = column.name[len(prefix) + 1 :] if is_prefix else column.name
-            spelt = spelt or column.name
+            spelt = names.unmarked(spelt or column.name, self._type_marks)
             name = names.column_name(spelt)
             if spelt[-1:].isdigit() and "_" not in spelt and not name.key_word:
                 spelt = by_habit[column.name]  # ``entity1`` of ``l_artist_area`` is an area's id
@@ -434,8 +437,9 @@ class SchemaReading:
         column = self.columns[table][at]
         kind = type_beside(column.words, len(column.entity), column.key_word, self._texts[table])
         # Another column says which table is meant, or the name is that of the column's own table.
-        if kind is not None or self.keys[table] == (at, 3) or self._numbers_rows(at, column):
-            ranked = [fit for fit in ranked if fit.level >= _PLAIN]
+        is_plain = kind is not None or self.keys[table] == (at, 3)
+        least = _PLAIN if is_plain else _IN_ROLE * self._numbers_rows(at, column)
+        ranked = [fit for fit in ranked if fit.level >= least]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
             yield _Draft(table, at, fit, rank, rival)
@@ -500,7 +504,7 @@ class SchemaReading:
             # A row number refers to nothing, but to the table whose key is called so.
             found = ({self._owner.get(column.called, table)} if strength == 4 else found) - {table}
             found = set() if column.is_serial else found
-        if "".join(entity) == self._joined[table]:
+        if self._joined[table] in map("".join, (entity, names.column_name(column.profile.name).entity)):
             found.discard(table)  # it says what the row is
         return {target for target in found if self.keys[target][0] >= 0}
 
@@ -526,6 +530,13 @@ class SchemaReading:
             if whole.endswith(called) and called in ("".join(thing[cut:]) for cut in range(len(thing))):
                 return (1 - start / len(column.entity)) * len(called) / max(1, len(whole))
         return 0.0
+
+    def _is_short_for(self, column: _Read, target: int) -> float:
+        """1 if the last word abbreviates the words of the table's name, and of no other one's, 0.5 if the last one."""
+        if not column.entity or self._mentions.abbreviated(column.entity[-1]) != target:
+            return 0.0
+        thing = self.things[target]
+        return 1.0 if len(thing) > 1 and names.abbreviates(column.entity[-1], thing) else 0.5
 
     def _level(self, table: int, column: _Read, target: int) -> float:
         """How plainly the name means the table, in [0, 3]: 3 with the words of the column's own table before it, 2.5 as
@@ -576,7 +587,7 @@ class SchemaReading:
         key = self.columns[target][self.keys[target][0]]
         if not score:
             ends, begins = self._glued(column, target)
-            score = max(1.2 * ends, begins, 0.8 * self._match(column, target))
+            score = max(1.2 * ends, begins, 0.8 * self._match(column, target), 1.2 * self._is_short_for(column, target))
             score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
         if target == table and column.has_self_role:
             score += 1.0
@@ -601,20 +612,16 @@ class SchemaReading:
         stem = "".join(column.entity[:-1])
         return column.entity[-1:] == ("type",) and bool(stem) and f"{stem}id" in self._texts[table]
 
-    def _rest(self, table: int, column: _Read, target: int) -> tuple[float, float]:
-        """The share of the letters of the target's name that stand beside the column's, if the name of the column's
-        own table has them in the same place, and if it has not: ``inventory_role`` of ``role_id`` in
-        ``inventory_template``."""
+    def _rest(self, table: int, column: _Read, target: int) -> float:
+        """The share of the letters of the target's name that stand beside the column's, and that the name of the
+        column's own table has in the same place: ``inventory_role`` of ``role_id`` in ``inventory_template``."""
         mine, whole = self._bare[table], self._bare[target]
         for called in column.ends:
             at = whole.find(called)
-            if at < 0 or at not in (0, len(whole) - len(called)) or len(called) == len(whole):
-                continue
-            rest = whole[len(called) :] if at == 0 else whole[:at]
-            ends = rest[::-1], mine[::-1]
-            same = _same_start(*ends) if at == 0 else _same_start(rest, mine)
-            return same / len(whole), (len(rest) - same) / len(whole)
-        return 0.0, 0.0
+            if at in (0, len(whole) - len(called)) and len(called) < len(whole):
+                ends = (whole[len(called) :][::-1], mine[::-1]) if at == 0 else (whole[:at], mine)
+                return _same_start(*ends) / len(whole)
+        return 0.0
 
     def _reference(self, draft: _Draft, referenced: int, beside: float) -> Reference:
         table, at, (score, target, level), _, rival = draft
@@ -630,7 +637,7 @@ class SchemaReading:
             self._marked[column.type],
         )
         values = (
-            float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
+            self._is_short_for(column, target) * (level < 2),
             float(strength <= 1),
             float(column.profile.family == key.profile.family),
             column.fits(key),
@@ -647,13 +654,12 @@ class SchemaReading:
             float(column.key_word > 0 and {"id", "fk", *key.words[-1:]}.isdisjoint(column.words[len(entity) :])),
             float(self._is_by_role(table, column, target)),
             float(target in self._vocabularies and level == 0),
-            float(column.words[-1:] == ("name",) and "".join(column.words[:-1]) in self._texts[table]),
             names.about(column.spelt, self._tables[target].name),
             self._unmarked * (level >= _LEVELS[3]),
             float(unmarked),
             float(self.keys[table] in ((at, 2), (at, 3), (at, 4))),
             self._bridge[target] * (level >= _PLAIN),
-            *self._rest(table, column, target),
+            self._rest(table, column, target),
             self._unmarked * unmarked * column.is_actor * (target in self._people),
             float(target in self._vocabularies and self._says_type(table, column)),
             same_key,

@@ -24,7 +24,7 @@ from tagframe.keys.key_columns import Floats
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.schema_features import FEATURES, Reference, SchemaReading
 
-FEWEST_TABLES = 30
+FEWEST_TABLES = 15
 """With fewer tables, there is little to count, and the rules of names decide."""
 _LEAST = 0.02
 """Pairs with a lower chance are left out."""
@@ -55,12 +55,11 @@ def schema_keys(tables: Sequence[TableProfile], by_rules: Sequence[KeyPair]) -> 
     """
     if len(tables) < FEWEST_TABLES:
         return [*by_rules]
-    reading = SchemaReading(tables)
-    judged = {_pair(reading, tables, one, sure): sure for one, sure in sorted(judge(reading), key=lambda each: each[1])}
-    if is_judged_alone(tables):
-        of_model = [replace(pair, evidence=replace(pair.evidence, name=sure)) for pair, sure in judged.items()]
-    else:
-        of_model = _with_values(judged, by_rules, tables)
+    reading, alone = SchemaReading(tables), is_judged_alone(tables)
+    least = _LEAST if alone else 0.0
+    likely = sorted((one for one in judge(reading) if one[1] >= least), key=lambda one: one[1])
+    judged = {_pair(reading, tables, one, sure): sure for one, sure in likely}
+    of_model = [*judged] if alone else _with_values(judged, by_rules, tables)
     found = _of_each_column([*of_model, *_doubted(by_rules, judged)])
     return [pair for pair in found if pair.score >= _LEAST or pair not in judged]
 
@@ -114,7 +113,7 @@ def _of_each_column(pairs: Sequence[KeyPair]) -> list[KeyPair]:
         most = best.setdefault((pair.left_table, pair.left_columns), pair.score)
         score = round(pair.score if pair.score == most else min(pair.score, 1 - most), 6)
         if pair.reversed() not in found:
-            found[pair] = replace(pair, score=score)
+            found[pair] = pair if score == pair.score else replace(pair, score=score)
     return [*found.values()]
 
 
@@ -124,8 +123,8 @@ def _pair(reading: SchemaReading, tables: Sequence[TableProfile], one: Reference
     theirs = reading.columns[one.target][reading.keys[one.target][0]]
     families = mine.profile.family, theirs.profile.family
     reason = f"{' '.join(mine.words)} names {right.name}, as the schema names its keys"
-    evidence = Evidence(families=families, reason=reason)
-    return KeyPair(left.id, (mine.profile.name,), right.id, (theirs.profile.name,), sure, evidence)
+    evidence = Evidence(name=sure, families=families, reason=reason)
+    return KeyPair(left.id, (mine.profile.name,), right.id, (theirs.profile.name,), round(sure, 6), evidence)
 
 
 def judge(reading: SchemaReading) -> list[tuple[Reference, float]]:

@@ -145,6 +145,14 @@ def bare(**tables: str) -> dict[str, dict[str, str]]:
             ),
             {"receipt.(purchase_id, purchase_line_no)→purchase_line"},
         ),
+        (  # the last letters say the types
+            bare(
+                purchase="purchase_id_n placed_on_d",
+                purchase_line="purchase_id_n purchase_line_no_i amount_n",
+                receipt="receipt_id_n purchase_id_n purchase_line_no_i",
+            ),
+            {"receipt.(purchase_id_n, purchase_line_no_i)→purchase_line"},
+        ),
         (
             bare(
                 Voyage="voyageId ship",

@@ -97,7 +97,7 @@ def test_it_fits_keys_of_bare_schemas_and_names_them(tmp_path):
     assert written["about"] == {"schemas": "made by tag_bench fit schemas from 2 schemas of applications: long, short"}
 
 
-def test_a_likely_column_without_a_declared_key_teaches_nothing_unless_somebody_looked(tmp_path):
+def test_a_likely_column_without_a_declared_key_teaches_less_unless_somebody_looked(tmp_path):
     tables = {thing: {"columns": {"id": "bigint", "title": "text"}} for thing in THINGS}
     tables["visit"] = {"columns": {"visit_key": "bigint"} | {f"{thing}_id": "bigint" for thing in THINGS}}
     keys = [{"table": "visit", "columns": [f"{thing}_id"], "to": thing, "ref": ["id"]} for thing in THINGS]

@@ -62,18 +62,28 @@ def test_references_are_found_in_every_way_to_call_them(table, key, reference):
         ("Doc{}", "name", "{}", ("varchar(140)", "varchar(140)")),
     ],
 )
-def test_a_key_and_its_references_are_found_whatever_declares_and_identifies_rows(table, key, reference, types):
+@pytest.mark.parametrize("things", [THINGS, [*REFERENCES, *REFERENCES.values(), "user", "court", "bond"]])
+def test_a_key_and_its_references_are_found_whatever_declares_and_identifies_rows(table, key, reference, types, things):
     made = {}
-    for thing in THINGS:
+    for thing in things:
         columns = {key.format(thing): types[0], "kind": "varchar(40)", "created_at": "date"}
         if thing in REFERENCES:
             columns[reference.format(REFERENCES[thing])] = types[1]
         made[table.format(thing.capitalize() if "Doc" in table else thing)] = columns
     found = {tuple(sorted(one.tables)) for one in infer_key_pairs(open_corpus(schema=made).profiles)}
-    names = dict(zip(THINGS, made, strict=True))
+    names = dict(zip(things, made, strict=True))
     assert found == {
         tuple(sorted((f"schema.{names[one]}", f"schema.{names[other]}"))) for one, other in REFERENCES.items()
     }
+
+
+@pytest.mark.parametrize(("key", "reference"), [("{}_key_n", "{}_key_n"), ("cod_{}_n", "ref_cod_{}_n")])
+def test_marks_of_types_and_key_words_before_the_thing_are_no_part_of_it(key, reference):
+    made = {thing: {key.format(thing): "bigint", "kind_c": "text", "made_d": "date"} for thing in THINGS}
+    for thing, other in REFERENCES.items():
+        made[thing][reference.format(other)] = "bigint"
+    found = {one.tables for one in infer_key_pairs(open_corpus(schema=made).profiles)}
+    assert found == {frozenset((f"schema.{one}", f"schema.{other}")) for one, other in REFERENCES.items()}
 
 
 @pytest.mark.parametrize(
