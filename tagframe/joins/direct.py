@@ -18,7 +18,7 @@ from tagframe.keys import column_names as names
 from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED
-from tagframe.keys.key_columns import integer_run, uniqueness
+from tagframe.keys.key_columns import integer_run, is_code, uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.terms import CALENDAR
 
@@ -299,19 +299,6 @@ def is_period(column: str) -> bool:
 def _says_which(column: str) -> bool:
     is_audit = names.is_saved_index(column) or not names.AUDIT.isdisjoint(names.column_name(column).words)
     return is_kind(column) and not is_audit
-
-
-def is_code(column: ColumnProfile) -> bool:
-    """Whether a column holds numbers or codes rather than names, as far as samples show it: "PORT04", not "Lyon".
-
-    >>> [is_code(ColumnProfile("a", 0, "text", "", samples=texts)) for texts in (("K429", "87"), ("Lyon", "Le Havre"))]
-    [True, False]
-    """
-    if column.family != "text":
-        return column.family == "integer"
-    texts = [text for text in column.samples if text]
-    coded = [" " not in text and (not text.isalpha() or text.isupper()) for text in texts]
-    return sum(coded) > _HALF * len(texts)
 
 
 def repeats(column: ColumnProfile) -> bool:
