@@ -33,6 +33,7 @@ _LAST = re.compile(
     r"(?:years?|seasons?|jahren?|saisons?|ans|années|años|temporadas)\b"
     r"|\b(\w+)\s+(?:last|latest|dernières|derniers|últimos|últimas)\s+(?:years|seasons|années|saisons|años|temporadas)\b"
 )
+_IS_OF_YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?:[01]\d(?:[0-3]\d)?)?\Z")
 _NUMBERS = (
     "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro", "five fünf cinq cinco",
     "six sechs six seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve",
@@ -81,12 +82,21 @@ def years_meant(question: str, years: Iterable[int]) -> frozenset[int]:
 
 
 def years_in(text: str) -> frozenset[int]:
-    """The years in a text, such as the name of a table or a folder.
+    """The years in a text, such as the name of a table or a folder; of a season, the first one.
 
     >>> sorted(years_in("campaign-2018-2019")), sorted(years_in("events_20210131")), sorted(years_in("room_12"))
     ([2018, 2019], [2021], [])
+    >>> sorted(years_in("schools202223")), sorted(years_in("SCHOOLS20232420230901"))
+    ([2022], [2023])
     """
-    return frozenset(map(int, re.findall(r"(?<!\d)((?:1[5-9]|20)\d\d)(?:[01]\d(?:[0-3]\d)?)?(?!\d)", text)))
+    return frozenset(int(run[:4]) for run in re.findall(r"\d+", text) if _IS_OF_YEAR.match(run) or _is_season(run))
+
+
+def _is_season(number: str) -> bool:
+    """Whether a number begins with a year and the next one's last digits: a season, and maybe the day of the file."""
+    day = number[6:]
+    is_next = re.match(r"(?:19|20)\d\d", number) and number[4:6] == f"{(int(number[:4]) + 1) % 100:02}"
+    return bool(is_next) and (not day or (len(day) == 8 and bool(_IS_OF_YEAR.match(day))))
 
 
 def year_of(name: str) -> int | None:
