@@ -33,6 +33,7 @@ _LAST = re.compile(
     r"(?:years?|seasons?|jahren?|saisons?|ans|années|años|temporadas)\b"
     r"|\b(\w+)\s+(?:last|latest|dernières|derniers|últimos|últimas)\s+(?:years|seasons|années|saisons|años|temporadas)\b"
 )
+_SEASON = re.compile(r"\b((?:19|20)\d\d)/\d\d\b(?!/)")
 _IS_OF_YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?:[01]\d(?:[0-3]\d)?)?\Z")
 _NUMBERS = (
     "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro", "five fünf cinq cinco",
@@ -50,7 +51,7 @@ def years_in_range(question: str, years: Iterable[int]) -> frozenset[int] | None
     >>> sorted(years_in_range("Umsatz seit 2020", range(2016, 2022))), years_in_range("in 2018 and 2020", (2018, 2019))
     ([2020, 2021], None)
     """
-    text, known = question.casefold().replace("’", "'"), sorted({*years})
+    text, known = _SEASON.sub(r"\1", question.casefold().replace("’", "'")), sorted({*years})
     for pattern in _BOTH:
         if (match := pattern.search(text)) is not None and match[1] <= match[2]:
             return frozenset(year for year in known if int(match[1]) <= year <= int(match[2]))
