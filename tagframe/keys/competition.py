@@ -42,6 +42,8 @@ _MIN_CLEAR_MARGIN = 1.0
 
 _FOUND_CODE_LOGIT, _FOUND_TEXT_LOGIT = 1.5, 0.5
 """The log odds of a pair whose codes, or other texts, are found in a unique column, if no name says so."""
+_MIN_FOUND_SHARE = 0.5
+"""Codes of which fewer are found join two tables, but few of their rows."""
 _LONG = 1_000
 """Smaller numbers are found in many columns."""
 
@@ -363,7 +365,9 @@ def _accept_found(groups: Iterable[Sequence[Candidate]]) -> None:
 def _found_logit(candidate: Candidate) -> float:
     """The log odds of a pair whose values are in a unique column of another table, and by no accident; else 0."""
     left, right, contained = candidate.left, candidate.right, candidate.contained
-    if contained is None or left.owner.id == right.owner.id or right.unique != 1.0:
+    if contained is None or contained.share < _MIN_FOUND_SHARE or left.owner.id == right.owner.id:
+        return 0.0
+    if right.unique != 1.0:
         return 0.0
     if left.profile.family != right.profile.family or (candidate.ratio or 0.0) < _MIN_TELLING_RATIO:
         return 0.0
