@@ -18,7 +18,7 @@ from tagframe.keys import column_names as names
 from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED
-from tagframe.keys.key_columns import integer_run, is_code, uniqueness
+from tagframe.keys.key_columns import holds_long_numbers, integer_run, is_code, uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.terms import CALENDAR
 
@@ -152,7 +152,8 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
         named = (means_table or _are_named_alike(mine.name, theirs.name)) and max(shares) >= enough
         # All of the unique side may be found on the other: countries with medals, those of athletes.
         is_text = mine.family == "text"
-        sides = [(shares[0], mine), (shares[1] * is_text, theirs)]
+        are_long = is_text or (holds_long_numbers(mine) and holds_long_numbers(theirs))
+        sides = [(shares[0], mine), (shares[1] * are_long, theirs)]
         if named or any(
             share >= (least if is_text else _NEARLY_ALL) and (side.distinct or 0) >= _FEWEST for share, side in sides
         ):

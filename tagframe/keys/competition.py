@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tagframe.keys import column_names as names
-from tagframe.keys.key_columns import Column, is_code
+from tagframe.keys.key_columns import Column, holds_long_numbers, is_code
 from tagframe.keys.scoring import UNLINKED, Candidate
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
@@ -42,10 +42,10 @@ _MIN_CLEAR_MARGIN = 1.0
 
 _FOUND_CODE_LOGIT, _FOUND_TEXT_LOGIT = 1.5, 0.5
 """The log odds of a pair whose codes, or other texts, are found in a unique column, if no name says so."""
+_SECOND_LOGIT = 1.0
+"""So much less likely are further columns that have the values: firms, and those of them that produce."""
 _MIN_FOUND_SHARE = 0.5
 """Codes of which fewer are found join two tables, but few of their rows."""
-_LONG = 1_000
-"""Smaller numbers are found in many columns."""
 
 
 def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Candidate]:
@@ -349,7 +349,7 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
 
 
 def _accept_found(groups: Iterable[Sequence[Candidate]]) -> None:
-    """Accept the surest pair of a column whose codes or texts are found in a unique column, whatever the names say.
+    """Accept the pairs of a column whose codes or texts are found in a unique column, whatever the names say.
 
     Unlike small numbers, they are not found by accident. Of the columns of codes that are found in part in such a
     column, 21 of 22 referred to it in 36 folders of public files; of those whose texts are all found, 9 in 10 join the
@@ -358,8 +358,9 @@ def _accept_found(groups: Iterable[Sequence[Candidate]]) -> None:
     for group in groups:
         found = [(odds, candidate) for candidate in group if (odds := _found_logit(candidate))]
         if found and not any(candidate.logit > 0.0 for candidate in group):
-            odds, best = max(found, key=lambda one: (one[1].logit, one[1].covered.share if one[1].covered else 0.0))
-            best.logit = odds
+            best = max(found, key=lambda one: (one[1].logit, one[1].covered.share if one[1].covered else 0.0))[1]
+            for odds, candidate in found:
+                candidate.logit = odds if candidate is best else odds - _SECOND_LOGIT
 
 
 def _found_logit(candidate: Candidate) -> float:
@@ -373,12 +374,8 @@ def _found_logit(candidate: Candidate) -> float:
         return 0.0
     if left.profile.family == "text" and not (is_code(left.profile) and is_code(right.profile)):
         return _FOUND_TEXT_LOGIT if contained.share >= _MIN_CONTAINED_SHARE else 0.0
-    return _FOUND_CODE_LOGIT if left.profile.family == "text" or _are_long_numbers(left, right) else 0.0
-
-
-def _are_long_numbers(*columns: Column) -> bool:
-    """Whether numbers are codes of some digits that are given with gaps, such as those of towns."""
-    return all(c.run is not None and c.run.low >= _LONG and c.run.density < _MAX_GAPPED_DENSITY for c in columns)
+    are_codes = left.profile.family == "text" or all(holds_long_numbers(side.profile) for side in (left, right))
+    return _FOUND_CODE_LOGIT if are_codes else 0.0
 
 
 def _may_be_opaque(candidate: Candidate) -> bool:

@@ -23,6 +23,10 @@ Declared = Literal["primary", "unique", "no", ""]
 
 _LETTERS = 4.0
 """The length of values that are not known."""
+_LONG = 1_000
+"""Smaller numbers are found in many columns."""
+_MAX_GAPPED_DENSITY = 0.5
+"""Numbers that fill less of their range are not counted up."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,16 @@ def is_code(column: ColumnProfile) -> bool:
     texts = [text for text in column.samples if text]
     coded = [" " not in text and (not text.isalpha() or text.isupper()) for text in texts]
     return 2 * sum(coded) > len(texts)
+
+
+def holds_long_numbers(column: ColumnProfile) -> bool:
+    """Whether a column's numbers are codes of some digits that are given with gaps, such as those of towns.
+
+    >>> [holds_long_numbers(ColumnProfile("a", 0, "integer", "", 9, 0, 9, "1001", end)) for end in ("1009", "8042")]
+    [False, True]
+    """
+    run = integer_run(column)
+    return run is not None and run.low >= _LONG and run.density < _MAX_GAPPED_DENSITY
 
 
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
