@@ -18,7 +18,7 @@ from tagframe.keys import column_names as names
 from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED
-from tagframe.keys.key_columns import integer_run, uniqueness
+from tagframe.keys.key_columns import holds_long_numbers, integer_run, is_code, uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.terms import CALENDAR
 
@@ -152,7 +152,8 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
         named = (means_table or _are_named_alike(mine.name, theirs.name)) and max(shares) >= enough
         # All of the unique side may be found on the other: countries with medals, those of athletes.
         is_text = mine.family == "text"
-        sides = [(shares[0], mine), (shares[1] * is_text, theirs)]
+        are_long = is_text or (holds_long_numbers(mine) and holds_long_numbers(theirs))
+        sides = [(shares[0], mine), (shares[1] * are_long, theirs)]
         if named or any(
             share >= (least if is_text else _NEARLY_ALL) and (side.distinct or 0) >= _FEWEST for share, side in sides
         ):
@@ -299,19 +300,6 @@ def is_period(column: str) -> bool:
 def _says_which(column: str) -> bool:
     is_audit = names.is_saved_index(column) or not names.AUDIT.isdisjoint(names.column_name(column).words)
     return is_kind(column) and not is_audit
-
-
-def is_code(column: ColumnProfile) -> bool:
-    """Whether a column holds numbers or codes rather than names, as far as samples show it: "PORT04", not "Lyon".
-
-    >>> [is_code(ColumnProfile("a", 0, "text", "", samples=texts)) for texts in (("K429", "87"), ("Lyon", "Le Havre"))]
-    [True, False]
-    """
-    if column.family != "text":
-        return column.family == "integer"
-    texts = [text for text in column.samples if text]
-    coded = [" " not in text and (not text.isalpha() or text.isupper()) for text in texts]
-    return sum(coded) > _HALF * len(texts)
 
 
 def repeats(column: ColumnProfile) -> bool:

@@ -10,10 +10,11 @@ from itertools import chain, permutations
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.joins.direct import DIRECT_CHANCE, is_code, is_period, repeats
+from tagframe.joins.direct import DIRECT_CHANCE, is_period, repeats
 from tagframe.joins.steps import Order
 from tagframe.keys.column_names import column_name, table_entity
 from tagframe.keys.inference import ACCEPTED
+from tagframe.keys.key_columns import is_code
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import log_odds, probability
 

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 from tagframe.corpus.documents import identifier_words, singular, without_accents
 
-_CODES = frozenset("cod codigo clave codice chiave clef cle kennung schlussel schluessel".split())
-_NUMBERS = frozenset("nro numero nummer".split())
+_CODES = frozenset("cod codigo clave codice chiave clef cle kennung kod kode schlussel schluessel".split())
+_NUMBERS = frozenset("nro numer numero nummer cislo".split())
 STRONG_KEY_WORDS = _CODES | {"id", "ids", "key", "code", "cd", "uuid", "guid", "uid", "fk", "pk", "sk", "oid", "ref"}
 WEAK_KEY_WORDS = _NUMBERS | {"no", "nr", "num", "number", "symbol", "abbrev", "abbreviation"}
 _LEADING = _CODES | {"id", "code", "ref", "fk"}

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tagframe.keys import column_names as names
-from tagframe.keys.key_columns import Column
+from tagframe.keys.key_columns import Column, holds_long_numbers, is_code
 from tagframe.keys.scoring import UNLINKED, Candidate
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
@@ -40,6 +40,13 @@ _MIN_SUBSET_RATIO = 2.3
 _MIN_CLEAR_MARGIN = 1.0
 """The likeliest pair of an unlinked table is raised if no other table's pair comes this near in log odds."""
 
+_FOUND_CODE_LOGIT, _FOUND_TEXT_LOGIT = 1.5, 0.5
+"""The log odds of a pair whose codes, or other texts, are found in a unique column, if no name says so."""
+_SECOND_LOGIT = 1.0
+"""So much less likely are further columns that have the values: firms, and those of them that produce."""
+_MIN_FOUND_SHARE = 0.5
+"""Codes of which fewer are found join two tables, but few of their rows."""
+
 
 def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Candidate]:
     """Let pairs compete: a column usually references one other column, and prefers one that others reference.
@@ -70,6 +77,8 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
         _level(group)
     for candidate in doubted:
         candidate.logit = min(candidate.logit, _MAX_DOUBTED_LOGIT)
+    if not across:
+        _accept_found(by_left.values())
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
     for candidate in competed:
         both = frozenset((candidate.left.key, candidate.right.key))
@@ -337,6 +346,36 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
         is_likely = (is_found or candidate.match.score >= _MIN_NAME_SCORE) and _may_be_opaque(candidate)
         highest = math.inf if is_likely else max(candidate.logit, _MAX_DOUBTED_LOGIT)
         candidate.logit = min(candidate.logit + UNLINKED, highest)
+
+
+def _accept_found(groups: Iterable[Sequence[Candidate]]) -> None:
+    """Accept the pairs of a column whose codes or texts are found in a unique column, whatever the names say.
+
+    Unlike small numbers, they are not found by accident. Of the columns of codes that are found in part in such a
+    column, 21 of 22 referred to it in 36 folders of public files; of those whose texts are all found, 9 in 10 join the
+    tables.
+    """
+    for group in groups:
+        found = [(odds, candidate) for candidate in group if (odds := _found_logit(candidate))]
+        if found and not any(candidate.logit > 0.0 for candidate in group):
+            best = max(found, key=lambda one: (one[1].logit, one[1].covered.share if one[1].covered else 0.0))[1]
+            for odds, candidate in found:
+                candidate.logit = odds if candidate is best else odds - _SECOND_LOGIT
+
+
+def _found_logit(candidate: Candidate) -> float:
+    """The log odds of a pair whose values are in a unique column of another table, and by no accident; else 0."""
+    left, right, contained = candidate.left, candidate.right, candidate.contained
+    if contained is None or contained.share < _MIN_FOUND_SHARE or left.owner.id == right.owner.id:
+        return 0.0
+    if right.unique != 1.0:
+        return 0.0
+    if left.profile.family != right.profile.family or (candidate.ratio or 0.0) < _MIN_TELLING_RATIO:
+        return 0.0
+    if left.profile.family == "text" and not (is_code(left.profile) and is_code(right.profile)):
+        return _FOUND_TEXT_LOGIT if contained.share >= _MIN_CONTAINED_SHARE else 0.0
+    are_codes = left.profile.family == "text" or all(holds_long_numbers(side.profile) for side in (left, right))
+    return _FOUND_CODE_LOGIT if are_codes else 0.0
 
 
 def _may_be_opaque(candidate: Candidate) -> bool:

@@ -25,7 +25,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.keys.column_names import AUDIT, Name, column_name, is_measure, is_rank, table_entity, type_marks, unmarked
+from tagframe.keys.column_names import (
+    AUDIT,
+    KEY_WORDS,
+    Name,
+    column_name,
+    is_measure,
+    is_rank,
+    table_entity,
+    type_marks,
+    unmarked,
+)
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.key_columns import Column
 from tagframe.keys.key_pair import Evidence, KeyPair
@@ -444,7 +454,9 @@ def _parts_of_other_names(
 
 def _may_be_renamed(part: _Part, alike: Set[_Ends]) -> bool:
     """Whether values may show that two columns are one: texts, days, years, and numbers whose names fit."""
-    is_named = (part.left.key, part.right.key) in alike
+    things = {tuple(word for word in side.name.words if word not in KEY_WORDS) for side in part}
+    are_numbers = len(things) == 1 and () not in things and all(KEY_WORDS & {*side.name.words} for side in part)
+    is_named = are_numbers or (part.left.key, part.right.key) in alike
     return all(
         side.profile.sketch is not None
         and not is_rank(side.spelt)

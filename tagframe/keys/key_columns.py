@@ -23,6 +23,10 @@ Declared = Literal["primary", "unique", "no", ""]
 
 _LETTERS = 4.0
 """The length of values that are not known."""
+_LONG = 1_000
+"""Smaller numbers are found in many columns."""
+_MAX_GAPPED_DENSITY = 0.5
+"""Numbers that fill less of their range are not counted up."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,29 @@ def uniqueness(profile: ColumnProfile) -> float | None:
     """Distinct over non-null values, in [0, 1]; None if unknown."""
     filled = None if profile.rows is None or profile.nulls is None else profile.rows - profile.nulls
     return None if not filled or profile.distinct is None else min(1.0, profile.distinct / filled)
+
+
+def is_code(column: ColumnProfile) -> bool:
+    """Whether a column holds numbers or codes rather than names, as far as samples show it: "PORT04", not "Lyon".
+
+    >>> [is_code(ColumnProfile("a", 0, "text", "", samples=texts)) for texts in (("K429", "87"), ("Lyon", "Le Havre"))]
+    [True, False]
+    """
+    if column.family != "text":
+        return column.family == "integer"
+    texts = [text for text in column.samples if text]
+    coded = [" " not in text and (not text.isalpha() or text.isupper()) for text in texts]
+    return 2 * sum(coded) > len(texts)
+
+
+def holds_long_numbers(column: ColumnProfile) -> bool:
+    """Whether a column's numbers are codes of some digits that are given with gaps, such as those of towns.
+
+    >>> [holds_long_numbers(ColumnProfile("a", 0, "integer", "", 9, 0, 9, "1001", end)) for end in ("1009", "8042")]
+    [False, True]
+    """
+    run = integer_run(column)
+    return run is not None and run.low >= _LONG and run.density < _MAX_GAPPED_DENSITY
 
 
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:

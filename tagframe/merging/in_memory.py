@@ -42,6 +42,8 @@ _MAX_EXAMPLE_ROWS = 1_000
 """The number of rows matching only in canonical form that are searched for an example."""
 _MOST_CELLS = 2_000_000_000
 """A step that repeats rows is refused if the result would have more cells: they take 16 GB and more."""
+_MOST_UNASKED_CELLS = 100_000_000
+"""The same for a step whose repetition nobody allowed: only the question may need it."""
 _ROW = ""
 """The id of a table that does not exist, whose rows are the joined rows."""
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -144,7 +146,8 @@ class Merge:
             advice.say_coercion(step, coerced, rows_in, _first_coerced(mine[:equal], theirs[:equal], matches))
         if says:
             self._say_written_otherwise(step, mine, theirs, matches)
-        is_too_long = self._is_too_long(found)
+        most = _MOST_CELLS if on_fanout == "allow" else _MOST_UNASKED_CELLS
+        is_too_long = self._is_too_long(found, most)
         if on_fanout != "allow" and (repeats := self._fan_out(step, found)) is not None:
             if not waits or is_too_long:
                 _react(repeats, on_fanout)
@@ -152,7 +155,7 @@ class Merge:
                 self._repeats.append((repeats, self._nearly_unique(step)))
         if is_too_long:
             none = self.tables[self.plan.start].iloc[_NO_ROWS]
-            raise FanOut(advice.too_many_rows(step, self._rows_out(found), _MOST_CELLS), none)
+            raise FanOut(advice.too_many_rows(step, self._rows_out(found), most), none)
         unused = self.rows.join(
             step.table,
             found,
@@ -199,10 +202,10 @@ class Merge:
         alone = int(np.count_nonzero(found.counts == 0)) if self.how in ("left", "outer") else 0
         return int(found.counts.sum(dtype=np.int64)) + alone
 
-    def _is_too_long(self, found: Matches) -> bool:
-        """Whether a step that repeats rows would make more cells than any merge needs; nothing is joined to know it."""
+    def _is_too_long(self, found: Matches, most: int) -> bool:
+        """Whether a step that repeats rows would make more cells than a merge needs; nothing is joined to know it."""
         rows = self._rows_out(found)
-        return rows > max(self.rows.length, len(found.counts)) and rows * self._width > _MOST_CELLS
+        return rows > max(self.rows.length, len(found.counts)) and rows * self._width > most
 
     def _fan_out(self, step: JoinStep, found: Matches) -> FanOut | None:
         """The error of a step that repeats rows of the start table; None if it repeats none."""

@@ -23,7 +23,7 @@ from tagframe.keys import infer_unions
 from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
-from tagframe.retrieval.years import year_of, years_in, years_in_range, years_meant
+from tagframe.retrieval.years import year_of, years_in, years_meant
 
 LEAST = 3
 """The fewest tables of one shape that are a family: of two, a question may mean one. Two tables of one name in a folder
@@ -115,7 +115,7 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     for group in infer_unions(alike, by_date=True, around=tables) if len(alike) > 1 else ():
         parts = {piece.casefold() for part in group.differ for piece in part.split("-")}
         if table.id in group.tables:
-            ranged = tuple(one.id for one in _in_range([one for one in alike if one.id in group.tables], question))
+            ranged = tuple(one.id for one in _of_the_years([one for one in alike if one.id in group.tables], question))
             is_named = ranged or parts & {*re.findall(r"\w+", question.casefold())}
             return group.tables if not is_named else ranged if len(ranged) > 1 else ()
     return ()
@@ -135,7 +135,7 @@ def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TablePro
     >>> len(named_pieces(sales, "Sold since 2023?")), len(named_pieces(sales, "Sold before 2024?"))
     (2, 1)
     """
-    ranged = _in_range(pieces, question)
+    ranged = _of_the_years(pieces, question)
     if ranged:
         return ranged
     stems = {*terms(question)}
@@ -149,10 +149,10 @@ def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TablePro
     return [piece for piece, own in zip(pieces, named, strict=True) if not any(own < other for other in named)]
 
 
-def _in_range(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
-    """The pieces of the years that a question gives as a range; none if it gives no range."""
+def _of_the_years(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
+    """The pieces of the years that a question means; none if it names none of theirs."""
     years = {piece.id: year_of(piece.name) or year_of(piece.database) for piece in pieces}
-    chosen = years_in_range(question, filter(None, years.values())) or frozenset()
+    chosen = years_meant(question, filter(None, years.values()))
     return [piece for piece in pieces if years[piece.id] in chosen]
 
 

@@ -33,6 +33,8 @@ _LAST = re.compile(
     r"(?:years?|seasons?|jahren?|saisons?|ans|années|años|temporadas)\b"
     r"|\b(\w+)\s+(?:last|latest|dernières|derniers|últimos|últimas)\s+(?:years|seasons|années|saisons|años|temporadas)\b"
 )
+_SEASON = re.compile(r"\b((?:19|20)\d\d)/\d\d\b(?!/)")
+_IS_OF_YEAR = re.compile(r"(?:1[5-9]|20)\d\d(?:[01]\d(?:[0-3]\d)?)?\Z")
 _NUMBERS = (
     "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro", "five fünf cinq cinco",
     "six sechs six seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve",
@@ -49,7 +51,7 @@ def years_in_range(question: str, years: Iterable[int]) -> frozenset[int] | None
     >>> sorted(years_in_range("Umsatz seit 2020", range(2016, 2022))), years_in_range("in 2018 and 2020", (2018, 2019))
     ([2020, 2021], None)
     """
-    text, known = question.casefold().replace("’", "'"), sorted({*years})
+    text, known = _SEASON.sub(r"\1", question.casefold().replace("’", "'")), sorted({*years})
     for pattern in _BOTH:
         if (match := pattern.search(text)) is not None and match[1] <= match[2]:
             return frozenset(year for year in known if int(match[1]) <= year <= int(match[2]))
@@ -81,12 +83,21 @@ def years_meant(question: str, years: Iterable[int]) -> frozenset[int]:
 
 
 def years_in(text: str) -> frozenset[int]:
-    """The years in a text, such as the name of a table or a folder.
+    """The years in a text, such as the name of a table or a folder; of a season, the first one.
 
     >>> sorted(years_in("campaign-2018-2019")), sorted(years_in("events_20210131")), sorted(years_in("room_12"))
     ([2018, 2019], [2021], [])
+    >>> sorted(years_in("schools202223")), sorted(years_in("SCHOOLS20232420230901"))
+    ([2022], [2023])
     """
-    return frozenset(map(int, re.findall(r"(?<!\d)((?:1[5-9]|20)\d\d)(?:[01]\d(?:[0-3]\d)?)?(?!\d)", text)))
+    return frozenset(int(run[:4]) for run in re.findall(r"\d+", text) if _IS_OF_YEAR.match(run) or _is_season(run))
+
+
+def _is_season(number: str) -> bool:
+    """Whether a number begins with a year and the next one's last digits: a season, and maybe the day of the file."""
+    day = number[6:]
+    is_next = re.match(r"(?:19|20)\d\d", number) and number[4:6] == f"{(int(number[:4]) + 1) % 100:02}"
+    return bool(is_next) and (not day or (len(day) == 8 and bool(_IS_OF_YEAR.match(day))))
 
 
 def year_of(name: str) -> int | None:

@@ -336,3 +336,12 @@ def test_an_id_of_a_thing_that_no_table_is_called_after_joins_the_id_that_has_al
     }
     frame = joined({"cup-full": pd.DataFrame(matches), "cup-gols": pd.DataFrame(goals)}, "gols in the arena A3")
     assert (frame["arena"] == "A3").sum() == sum((number - 1) % 9 == 3 for number in goals["partida_id"])
+
+
+@pytest.mark.parametrize(("first", "step", "joined"), [(90_001, 13, True), (1, 1, False)], ids=["codes", "small"])
+def test_codes_that_are_all_found_among_many_more_are_a_key(first, step, joined):
+    accounts = [first + step * n for n in range(400)]
+    paid = pd.DataFrame({"account": accounts * 2, "year": [2020] * 400 + [2021] * 400, "paid": range(800)})
+    plants = pd.DataFrame({"plant": [f"plant {n}" for n in range(30)], "REF": accounts[:30]})
+    found = tf.open_corpus({"paid": paid, "plants": plants}).retrieve_tables("paid by plants", k=2)
+    assert bool(found.add("paid", "plants").only("paid", "plants").plans) == joined

@@ -40,6 +40,7 @@ CROPS = grid(year=range(1990, 2010), country="DE FR IT ES".split())
 STOPS = grid(line=["U1", "U2", "S3"], stop=["Mill", "Dock", "Oval", "Gate"])
 SHIFTS = grid(plant=["Ulm", "Bonn", "Kiel"], shift=["early", "late", "night"])
 RATES = grid(carrier="AX BY CZ".split(), start="P1 P2 P3".split(), end="Q1 Q2 Q3 Q4".split(), service="x y z".split())
+WARDS = grid(**{"Council": ["Northam", "Southby", "Eastly", "Westow"], "Ward number": range(1, 8)})
 EPISODES = grid(series_id=range(1, 9), season=range(1, 5), episode=range(1, 11))
 
 
@@ -58,6 +59,12 @@ EPISODES = grid(series_id=range(1, 9), season=range(1, 5), episode=range(1, 11))
             ("(carrier, start, end, service)", "(carrier, from_port, to_port, svc)"),
         ),
         (drawn(EPISODES, 900), EPISODES, {}, ("(series_id, season, episode)",) * 2),
+        (
+            drawn(WARDS.rename(columns={"Council": "Seat", "Ward number": "No. ward"})),
+            WARDS,
+            {},
+            ("(Seat, No. ward)", "(Council, Ward number)"),
+        ),
     ],
 )
 def test_parts_may_have_other_names_if_they_hold_the_same_values(left, right, renamed, expected):

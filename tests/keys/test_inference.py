@@ -389,3 +389,23 @@ def test_a_text_of_small_numbers_matches_ids_by_accident_as_numbers_do():
     goals = pd.DataFrame({"minute": [str(1 + at % 90) if at % 11 else "90+2" for at in range(900)]})
     corpus = open_corpus({"goals": goals, "matches": pd.DataFrame({"ID": range(1, 301)})})
     assert not [key for key in infer_key_pairs(corpus.profiles, min_score=0.3) if key.left_columns == ("minute",)]
+
+
+CODES = [f"{number:02}.{number * 7919 % 900 + 100}/0001" for number in range(60)]
+TOWNS = [f"{start} {end}" for start in ("Upper", "Lower", "Old") for end in "Ash Birch Cedar Dale Elm Fern".split()]
+
+
+@pytest.mark.parametrize(
+    ("values", "known", "is_key"),
+    [
+        pytest.param([*CODES[:30], *(f"99.{n}/0002" for n in range(20))], CODES, True, id="codes, found in part"),
+        pytest.param(TOWNS[:12], TOWNS, True, id="names, all found"),
+        pytest.param([*TOWNS[:12], *(f"New {n}" for n in range(8))], TOWNS, False, id="names, found in part"),
+        pytest.param([200_101 + 37 * n for n in range(40)], [200_101 + 37 * n for n in range(60)], True, id="long"),
+        pytest.param([2 * n for n in range(9)], [2 * n for n in range(60)], False, id="small numbers"),
+    ],
+)
+def test_what_is_found_by_no_accident_refers_to_it_whatever_the_names_say(values, known, is_key):
+    firms = pd.DataFrame({"TAXNO": known, "since": range(1950, 1950 + len(known))})
+    works = pd.DataFrame({"title": [f"work {n}" for n in range(3 * len(values))], "MADE_FOR": values * 3})
+    assert (("works.MADE_FOR", "firms.TAXNO") in pairs({"firms": firms, "works": works})) == is_key

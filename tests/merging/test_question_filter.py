@@ -89,3 +89,10 @@ def test_a_step_of_too_many_rows_is_refused_before_it_is_made():
     frames = {name: pd.DataFrame({"kind": [1] * 60_000, name: range(60_000)}) for name in ("left", "right")}
     with pytest.raises(FanOut, match="3,600,000,000 rows"):
         tf.merge(frames, on="left.kind = right.kind", on_fanout="allow")
+
+
+def test_a_question_allows_fewer_rows_than_its_user():
+    frames = {name: pd.DataFrame({"kind": [1] * 8_000, name: range(8_000)}) for name in ("left", "right")}
+    tables = tf.open_corpus(frames).retrieve_tables("How many different left are there?", k=2).add(*frames)
+    with pytest.raises(FanOut, match="would repeat 8,000 rows"):
+        tables.merge(on="left.kind = right.kind")

@@ -92,3 +92,19 @@ def test_a_table_of_another_year_without_a_namesake_of_the_right_one_stays():
     corpus = tf.open_corpus({id: pd.DataFrame({"shop": [1, 2], id[2:6]: [3, 4]}) for id in ids})
     apart = of_other_years([Family(table, table.name) for table in corpus.profiles], "Sales of 2023 against the budget")
     assert dict(zip(corpus.ids, apart.tolist(), strict=True)) == {id: id == "c.sales_2024" for id in ids}
+
+
+@pytest.mark.parametrize(
+    ("question", "years"),
+    [
+        ("pupils of the schools in 2022/23", ["202223"]),
+        ("pupils of the schools from 2021/22 to 2022/23", ["202122", "202223"]),
+        ("pupils of the schools", ["202122", "202223", "202324"]),
+    ],
+)
+def test_a_season_in_the_name_of_a_file_is_its_first_year(tmp_path, question, years):
+    for season in ("202122", "202223", "202324"):
+        rows = pd.DataFrame({"school": ["A", "B"], "pupils": [int(season), 7]})
+        rows.to_csv(tmp_path / f"SCHOOLS{season}20230901.csv", index=False)
+    found = tf.open_corpus(tmp_path).retrieve_tables(question, k=1)
+    assert sorted(id[-14:-8] for id in found.members) == years
