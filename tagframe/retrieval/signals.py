@@ -14,6 +14,7 @@ import pandas as pd
 from tagframe.keys.column_names import CALENDAR
 from tagframe.retrieval.calibration import calibrated, scaled
 from tagframe.retrieval.cell_values import ValueHit, cell_name_rows, cell_term_rows, rarity_of
+from tagframe.retrieval.denied import named_by, own_words, spelt_forms
 from tagframe.retrieval.joinability import overlap
 from tagframe.retrieval.learned import Known
 from tagframe.retrieval.mentioned_names import mentioned_names
@@ -269,10 +270,13 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
     ]
     # A number is more often a bound than a cell: "a cost of less than 0.5".
     # A word of a table's name means its rows, though a label of another table is that word, too.
+    own = own_words([index.tables[table].id for table in tables])
     words = [
         hit
         for hit in evidence.values
-        if not any(map(str.isdecimal, hit.text)) and not index.vocabulary.names.matched(terms(hit.text))[0].any()
+        if not any(map(str.isdecimal, hit.text))
+        and not index.vocabulary.names.matched(terms(hit.text))[0].any()
+        and not (" " not in hit.text and named_by(spelt_forms(hit.text), own))
     ]
     more = {
         RowKind.TERM: cell_term_rows(index, evidence.values, tables),
