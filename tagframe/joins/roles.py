@@ -184,7 +184,8 @@ def keys_in_roles(
         roles: which of them.
         given: keys that the plan has; the two tables of one of these are not joined in more ways.
         anchor: id of the table whose rows the plan starts from; it is not joined in roles.
-        doubtful: ids of tables that are probably not needed; of roles that only they have, named ones are joined.
+        doubtful: ids of tables that are probably not needed; where the others are not joined without them, named roles
+            that only they have are joined.
     """
     if roles is None:
         return []
@@ -206,6 +207,12 @@ def keys_in_roles(
     between = [key for key in keys if key.left_table != key.right_table and {*key.tables} <= tables.keys()]
     likely = [key for key in between if key.score >= ACCEPTED or (roles != "all" and is_sound(key))]
     referenced = {key.right_table for key in likely}
+    needed = [table for table in tables if table not in doubtful]
+    inside = Components(needed)
+    for key in likely:
+        if {*key.tables}.isdisjoint(doubtful):
+            inside.join(*key.tables)
+    are_joined = len(needed) > 1 and len(inside.groups()) == 1
     for group in sorted(
         _groups(likely), key=lambda keys: [keys[0].left_table in some for some in (doubtful, referenced)]
     ):
@@ -216,7 +223,7 @@ def keys_in_roles(
             len(chosen) < 2
             or both in known
             or right in fixed
-            or (left in doubtful and (roles == "all" or right in in_roles))
+            or (left in doubtful and (roles == "all" or right in in_roles or are_joined))
         ):
             continue
         if left in in_roles - by_itself or right in giving:
