@@ -24,8 +24,8 @@ from tagframe.keys.key_columns import Floats
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.schema_features import FEATURES, Reference, SchemaReading
 
-FEWEST_TABLES = 15
-"""With fewer tables, there is little to count, and the rules of names decide."""
+FEWEST_TABLES, FEWEST_WITH_ROWS = 15, 30
+"""With fewer tables, there is little to count, and the rules of names decide; where there are rows, values do."""
 _LEAST = 0.02
 """Pairs with a lower chance are left out."""
 _MOST_BY_RULES = 0.2
@@ -53,9 +53,10 @@ def schema_keys(tables: Sequence[TableProfile], by_rules: Sequence[KeyPair]) -> 
         by_rules: what the rules find, if there are values. Those that the model does not judge keep a small chance, or
             that of values that decide.
     """
-    if len(tables) < FEWEST_TABLES:
+    alone = is_judged_alone(tables)
+    if not alone and len(tables) < FEWEST_WITH_ROWS:
         return [*by_rules]
-    reading, alone = SchemaReading(tables), is_judged_alone(tables)
+    reading = SchemaReading(tables)
     least = _LEAST if alone else 0.0
     likely = sorted((one for one in judge(reading) if one[1] >= least), key=lambda one: one[1])
     judged = {_pair(reading, tables, one, sure): sure for one, sure in likely}
