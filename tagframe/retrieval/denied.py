@@ -103,7 +103,7 @@ def tables_before(question: str, tables: Iterable[str]) -> set[str]:
 
 
 def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
-    """The tables that the question does not name, if it denies a thing or deed that no table or column is called.
+    """The tables that are not named before a denial, if that is of a thing or deed that no table or column is called.
 
     >>> tables = {"rail.stations": ["id"], "rail.facilities": ["station"]}
     >>> tables_maybe_denied("Stations zonder voorzieningen", tables)
@@ -114,12 +114,12 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     ['rail.facilities']
     >>> [tables_maybe_denied(f"Stations qui n'ont {deny} toilettes", tables) for deny in ("pas de", "que des")]
     [['rail.facilities'], []]
+    >>> tables_maybe_denied("Stations never seen on the list of such as have lifts, by facilities", tables)
+    ['rail.facilities']
     """
-    words = _spelt(question)
-    own = own_words(tables, words)
-    unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
-    is_open = any(one.lacks and one.named is None for one in _denials(question, tables))
-    return unnamed if is_open and len(unnamed) < len(tables) else []
+    named = [one.before for one in _denials(question, tables) if one.lacks and one.named is None]
+    unnamed = [table for table in tables if not any(table in some for some in named)]
+    return unnamed if named and len(unnamed) < len(tables) else []
 
 
 def after_denial(question: str) -> str:
