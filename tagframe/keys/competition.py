@@ -368,7 +368,7 @@ def _found_logit(candidate: Candidate) -> float:
     left, right, contained = candidate.left, candidate.right, candidate.contained
     if contained is None or contained.share < _MIN_FOUND_SHARE or left.owner.id == right.owner.id:
         return 0.0
-    if right.unique != 1.0:
+    if right.unique != 1.0 or names.is_measure(left.spelt) or names.is_attribute(left.spelt):
         return 0.0
     if left.profile.family != right.profile.family or (candidate.ratio or 0.0) < _MIN_TELLING_RATIO:
         return 0.0

@@ -130,11 +130,11 @@ def test_a_set_that_is_too_wide_is_merged_without_the_table_that_it_may_not_need
 GRID = {
     "m.bus": pd.DataFrame({"bus_id": range(101, 141), "area": [n % 3 for n in range(40)]}),
     "m.gen": pd.DataFrame(
-        {"gen_uid": [f"{101 + n % 40}_CT_{n}" for n in range(90)], "bus_id": [101 + n % 40 for n in range(90)]}
+        {"gen_uid": [f"unit {n} of {101 + n % 40}" for n in range(90)], "bus_id": [101 + n % 40 for n in range(90)]}
     ),
     "m.pointers": pd.DataFrame(
         {
-            "object": [f"{101 + n % 40}_CT_{n}" if n < 90 else f"Flex_{n}" for n in range(120)] * 2,
+            "object": [f"unit {n} of {101 + n % 40}" if n < 90 else f"Flex {n}" for n in range(120)] * 2,
             "file": [f"f{n}.csv" for n in range(240)],
         }
     ),
