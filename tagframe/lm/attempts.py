@@ -147,11 +147,14 @@ class Attempts:
         reply, _, formed = await self._adapted(job, formed)
         return self._in_form(reply, job, formed)
 
-    def source_of(self, reply: Reply) -> int:
-        """The id under which a reply is stored: a server that has one model may be given another during the run."""
+    def source_of(self, reply: Reply, wait: bool) -> int:
+        """The id under which a reply is stored: a server that has one model may be given another during the run.
+
+        0 if another process writes, and nobody may ``wait`` for it.
+        """
         if self.store is None or self._first_model is None or reply.model in (None, self._first_model):
             return self.source
-        return self.store.source(self.stored_as[0], f"{self._lm.model} ({reply.model})", self._lm.model)
+        return self.store.source(self.stored_as[0], f"{self._lm.model} ({reply.model})", self._lm.model, wait)
 
     # --- what a server refuses or breaks on ------------------------------------------------------------------------
 

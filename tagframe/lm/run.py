@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import functools
 import itertools
 import math
 import secrets
@@ -18,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from tagframe import errors
 from tagframe.config import too_many
@@ -32,6 +31,8 @@ from tagframe.lm.usage import DUPLICATE
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
+
+R = TypeVar("R")
 
 Key: TypeAlias = tuple[str, str, bytes]
 """The endpoint and the model of a request, and its key."""
@@ -161,13 +162,13 @@ after_fork(in_flight.reset)
 JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
 prompt."""
-MAX_UNSTORED = 32
-UNSTORED_SHARE = 4
-"""Replies that are stored and parsed together at most: so many, and one for so many that may be in flight. A process
-that is killed loses these, and those in flight."""
-SECONDS_UNSTORED = 0.02
-"""How long a reply waits for others at most: a transaction and a turn of the thread for each reply would take as long
-as to send a request."""
+MAX_UNSTORED = 16
+UNSTORED_SHARE = 8
+"""Replies that are read and not stored at most, unless another process writes to the store: so many, and one for so
+many that may be in flight. A process that is killed loses these, and those in flight."""
+SECONDS_UNSTORED = 0.01
+"""How long a reply is not stored at most while others are in flight: a transaction and a turn of the parser's thread
+for each reply would take as long as to send a request."""
 MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
 
@@ -198,15 +199,16 @@ class Run:
         self._prompts, self._failed = 0.0, 0
         self.attempts = Attempts(lm, store)
         self.done = 0
-        self._context = copy_context()  # of the caller, in which answers are stored and parsed, one after the other
-        self._thread = ThreadPoolExecutor(1, "tagframe-parse")  # which ends with the run
+        self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
+        self._thread = ThreadPoolExecutor(1, "tagframe-parse")
         self._answered: list[tuple[Job[Any], Flight]] = []  # and not stored yet
         self._server, self._patience = (lm.transport.endpoint, lm.model), (lm.retry, lm.timeout)
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._sending: list[asyncio.Task[None]] = []
         self._working = self._asking = 0
         self._unsettled = 0
-        self._turn = asyncio.Event()  # set, and another one from then on, when something was parsed, or has come in
+        self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
+        self._settling: set[asyncio.Task[None]] = set()
         self._ended = False
         self._others_write = False  # another process has stored answers since the call began
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
@@ -216,6 +218,7 @@ class Run:
         """Cancel what is sent, and send and parse nothing more."""
         self._ended = True
         self._settle()
+        self._thread.shutdown(wait=False)
         while self._sending:  # the traceback of a cancelled task refers to this run
             self._sending.pop().cancel()
 
@@ -255,14 +258,16 @@ class Run:
                     await self._ask(self._next())
                     self._asking -= 1
                     continue
-                await self._turn.wait()
+                self._turn = self._turn or asyncio.get_running_loop().create_future()
+                await asyncio.shield(self._turn)
         finally:
             self._working -= 1
         self._wake()
 
     def _wake(self) -> None:
-        self._turn.set()
-        self._turn = asyncio.Event()
+        if self._turn is not None:
+            self._turn.set_result(None)
+            self._turn = None
 
     def _next(self) -> Job[Any]:
         """The job to send next: any, where another process stores answers, since it may be at the same rows."""
@@ -316,56 +321,66 @@ class Run:
         looks it up.)
         """
         answered, self._answered = self._answered, []
-        if answered:
-            loop = asyncio.get_running_loop()
-            settled = loop.run_in_executor(self._thread, self._context.run, self._settled, answered, loop)
-            settled.add_done_callback(functools.partial(self._take_settled, answered))
-
-    def _settled(self, answered: Answered, loop: asyncio.AbstractEventLoop) -> list[Parsed]:
-        self._look_for_others()
-        self._put(answered)
-        loop.call_soon_threadsafe(_land, answered)  # a slow parser makes no other call wait
-        return [self._parsed(job) for job, _ in answered]
-
-    def _take_settled(self, answered: Answered, settled: asyncio.Future[list[Parsed]]) -> None:
-        self._unsettled -= len(answered)
-        if (error := settled.exception()) is None:
-            self._take_parsed(settled.result())
+        if not answered:
             return
-        _land(answered)  # by a fault of ours: its rows must not be awaited for ever
-        for job, _ in answered:
-            self._fail(job, _unexpected("read", error))
-        self._wake()
+        self._look_for_others()
+        settling = asyncio.get_running_loop().create_task(self._settled(answered))
+        self._settling.add(settling)  # or it might be collected as garbage
+        settling.add_done_callback(self._settling.discard)
 
-    def _put(self, answered: Answered) -> None:
-        """Store complete answers that are not in the store yet, in one transaction."""
+    async def _settled(self, answered: Answered) -> None:
+        parsed: list[Parsed] = []
+        try:
+            if not self._put(answered, wait=False):
+                await self._in_thread(self._put, answered)
+            for _, flight in answered:
+                in_flight.end(flight)
+            parsed = await self._in_thread(self._parsed, answered)
+        except Exception as error:  # the call was left, or by a fault of ours: its rows must not be awaited for ever
+            for job, flight in answered:
+                in_flight.end(flight)
+                self._fail(job, _unexpected("read", error))
+        self._unsettled -= len(answered)
+        self._take_parsed(parsed)
+
+    def _in_thread(self, work: Callable[[Answered], R], answered: Answered) -> asyncio.Future[R]:
+        return asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, work, answered)
+
+    def _put(self, answered: Answered, wait: bool = True) -> bool:
+        """Store complete answers that are not in the store yet, in one transaction; False if another process writes."""
         store = self.attempts.store
         if store is None or not store.writable:
-            return
+            return True
         answers: list[tuple[bytes, int, StoredAnswer]] = []
         with warned(store, "written"):
             for job, flight in answered:
                 reply = flight.reply
                 assert reply is not None
                 if not reply.truncated and (flight.store is not store if flight.done() else job.sent):
+                    if not (source := self.attempts.source_of(reply, wait)):
+                        return False
                     tokens = reply.billed.tokens_in, reply.billed.tokens_out
                     answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)
-                    answers.append((job.key, self.attempts.source_of(reply), answer))
-            if answers:
-                store.put(answers)
+                    answers.append((job.key, source, answer))
+            return not answers or store.put(answers, wait)
+        return True
 
     # --- how a job ends -------------------------------------------------------------------------------------------
 
-    def _parsed(self, job: Job[Any]) -> Parsed:
-        """The value of an answer."""
-        reply = job.reply
-        assert reply is not None
-        try:
-            return job, None if reply.truncated else accepted(reply.text, job.batch.accept), None
-        except errors.AnswerRejected as error:
-            return job, None, error
-        except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
-            return job, None, errors.AnswerRejected(f"{type(error).__name__}: {error}")
+    def _parsed(self, answered: Answered) -> list[Parsed]:
+        """The values of answers."""
+        parsed: list[Parsed] = []
+        for job, _ in answered:
+            value, rejection, reply = None, None, job.reply
+            assert reply is not None
+            try:
+                value = None if reply.truncated else accepted(reply.text, job.batch.accept)
+            except errors.AnswerRejected as error:
+                rejection = error
+            except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
+                rejection = errors.AnswerRejected(f"{type(error).__name__}: {error}")
+            parsed.append((job, value, rejection))
+        return parsed
 
     def _take_parsed(self, answers: Sequence[Parsed]) -> None:
         for job, value, rejection in answers:
@@ -423,13 +438,7 @@ class Run:
         self._failed_repairs += job.repaired and not completion.ok
 
 
-def _land(answered: Answered) -> None:
-    """Let other calls go on that wait for the same requests."""
-    for _, flight in answered:
-        in_flight.end(flight)
-
-
-def _unexpected(what: str, error: BaseException) -> errors.LMRequestFailed:
+def _unexpected(what: str, error: Exception) -> errors.LMRequestFailed:
     failed = errors.LMRequestFailed(f"the request could not be {what}: {type(error).__name__}: {error}")
     failed.__cause__ = error
     return failed

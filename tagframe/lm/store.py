@@ -249,21 +249,22 @@ class ResponseStore:
         """Whether answers are still stored: not after a failed write, and not if the file or folder is read-only."""
         return self._trouble is None and not self.read_only
 
-    def source(self, endpoint: str, model: str, recorded_by: str) -> int:
-        """The id of a source of answers; a new source is added."""
+    def source(self, endpoint: str, model: str, recorded_by: str, wait: bool = True) -> int:
+        """The id of a source of answers; a new source is added. 0 if that would have to ``wait``."""
         name = (endpoint, model, recorded_by)
         if name not in self._sources:
             add = "INSERT INTO sources (endpoint, model, recorded_by) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-            self._write(add, [name])
+            if not self._write(add, [name], wait):
+                return 0
             ((self._sources[name],),) = self._rows(
                 "SELECT id FROM sources WHERE endpoint = ? AND model = ? AND recorded_by = ?", name
             )
         return self._sources[name]
 
-    def put(self, answers: Iterable[tuple[bytes, int, StoredAnswer]]) -> None:
-        """Store answers (request, source, answer): all, or none if that fails."""
+    def put(self, answers: Iterable[tuple[bytes, int, StoredAnswer]], wait: bool = True) -> bool:
+        """Store answers (request, source, answer): all, or none if that fails; False if it would have to ``wait``."""
         now = time.time()
-        self._write(_PUT, [_row(*answer, now) for answer in answers])
+        return self._write(_PUT, [_row(*answer, now) for answer in answers], wait)
 
     def note_missing(self, requests: Iterable[tuple[bytes, dict[str, Any], int]]) -> int:
         """Note requests (key, body, sample number) that a replay did not find; gives how many are noted in all."""
@@ -287,8 +288,8 @@ class ResponseStore:
         """Remove these from the missing requests."""
         self._write("DELETE FROM missing WHERE request = ?", [(request,) for request in requests])
 
-    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Write all rows or none, once no other process is writing.
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]], wait: bool = True) -> bool:
+        """Write all rows or none; False if another process is writing, and nobody may wait for it.
 
         Raises:
             sqlite3.Error: they cannot be written; nothing more is, then.
@@ -299,10 +300,16 @@ class ResponseStore:
                 self._connection.executemany(statement, rows)
 
         try:
-            _patiently(write)
+            if wait:
+                _patiently(write)
+            else:
+                write()
         except sqlite3.Error as error:
+            if not wait and _is_busy(error):
+                return False
             self._trouble = error
             raise
+        return True
 
     def purge(self, before: float | None = None) -> int:
         """Delete answers and missing requests, all or those before a time; gives the number of answers."""
