@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tagframe.keys import column_names as names
-from tagframe.keys.key_columns import Column, holds_long_numbers, is_code
+from tagframe.keys.key_columns import MAX_GAPPED_DENSITY, Column, holds_long_numbers, is_code
 from tagframe.keys.scoring import UNLINKED, Candidate
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
@@ -33,8 +33,6 @@ _MAX_LOGIT_GAP = 4.0
 """If one of two columns numbers the rows of their table, both are possible if their log odds differ by less."""
 _SHARE_TOLERANCE = 0.05
 """Differences below this in the contained share of the left's values do not count."""
-_MAX_GAPPED_DENSITY = 0.5
-"""Numbers that fill less of their range are not counted up."""
 _MIN_SUBSET_RATIO = 2.3
 """Values that match by accident one time in ten, relative to those of a key."""
 _MIN_CLEAR_MARGIN = 1.0
@@ -402,7 +400,7 @@ def _is_subset(candidate: Candidate) -> bool:
     runs = candidate.left.run, candidate.right.run
     return (
         candidate.left.is_surrogate
-        and all(run is not None and run.density < _MAX_GAPPED_DENSITY for run in runs)
+        and all(run is not None and run.density < MAX_GAPPED_DENSITY for run in runs)
         and candidate.ratio is not None
         and candidate.ratio >= _MIN_SUBSET_RATIO
         and candidate.right.is_surrogate

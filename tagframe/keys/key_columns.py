@@ -25,7 +25,7 @@ _LETTERS = 4.0
 """The length of values that are not known."""
 _LONG = 1_000
 """Smaller numbers are found in many columns."""
-_MAX_GAPPED_DENSITY = 0.5
+MAX_GAPPED_DENSITY = 0.5
 """Numbers that fill less of their range are not counted up."""
 
 
@@ -223,7 +223,7 @@ def holds_long_numbers(column: ColumnProfile) -> bool:
     [False, True]
     """
     run = integer_run(column)
-    return run is not None and run.low >= _LONG and run.density < _MAX_GAPPED_DENSITY
+    return run is not None and run.low >= _LONG and run.density < MAX_GAPPED_DENSITY
 
 
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:

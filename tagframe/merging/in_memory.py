@@ -146,7 +146,7 @@ class Merge:
             advice.say_coercion(step, coerced, rows_in, _first_coerced(mine[:equal], theirs[:equal], matches))
         if says:
             self._say_written_otherwise(step, mine, theirs, matches)
-        most = _MOST_CELLS if on_fanout == "allow" else _MOST_UNASKED_CELLS
+        most = _MOST_UNASKED_CELLS if on_fanout == "raise" else _MOST_CELLS
         is_too_long = self._is_too_long(found, most)
         if on_fanout != "allow" and (repeats := self._fan_out(step, found)) is not None:
             if not waits or is_too_long:

@@ -96,3 +96,12 @@ def test_a_question_allows_fewer_rows_than_its_user():
     tables = tf.open_corpus(frames).retrieve_tables("How many different left are there?", k=2).add(*frames)
     with pytest.raises(FanOut, match="would repeat 8,000 rows"):
         tables.merge(on="left.kind = right.kind")
+
+
+def test_a_user_who_is_only_to_be_warned_has_allowed_the_rows(monkeypatch):
+    monkeypatch.setattr("tagframe.merging.in_memory._MOST_UNASKED_CELLS", 10)
+    frames = {name: pd.DataFrame({"kind": [1] * 4, name: range(4)}) for name in ("left", "right")}
+    with pytest.raises(FanOut):
+        tf.merge(frames, on="left.kind = right.kind")
+    with pytest.warns(RowsMultipliedWarning):
+        assert len(tf.merge(frames, on="left.kind = right.kind", on_fanout="warn")) == 16
