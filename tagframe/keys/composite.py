@@ -429,8 +429,9 @@ def _parts_of_other_names(
     """Columns of two tables that hold the same values under other names, such as (area, age) and (region, age); and
     further columns with the values of one of the second table's: host and guest beside team."""
     taken = {side.key for part in parts for side in part}
-    lefts = [column for column in mine if column.key not in taken]
-    pairs = [_Part(left, right) for right in theirs for left in lefts if left.profile.family == right.profile.family]
+    lefts, rights = ([one for one in side if one.profile.sketch and one.profile.distinct] for side in (mine, theirs))
+    lefts = [column for column in lefts if column.key not in taken]
+    pairs = [_Part(left, right) for right in rights for left in lefts if left.profile.family == right.profile.family]
     pairs = [part for part in pairs if _may_be_renamed(part, alike) and _may_take_part(part)]
     if not pairs:
         return [], []
@@ -458,9 +459,7 @@ def _may_be_renamed(part: _Part, alike: Set[_Ends]) -> bool:
     are_numbers = len(things) == 1 and () not in things and all(KEY_WORDS & {*side.name.words} for side in part)
     is_named = are_numbers or (part.left.key, part.right.key) in alike
     return all(
-        side.profile.sketch is not None
-        and not is_rank(side.spelt)
-        and (is_named or side.profile.family in ("text", "date") or _has_years(side))
+        not is_rank(side.spelt) and (is_named or side.profile.family in ("text", "date") or _has_years(side))
         for side in part
     )
 

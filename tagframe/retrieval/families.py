@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import takewhile
 
 import numpy as np
@@ -52,9 +53,19 @@ class Family:
     parts: tuple[str, ...] = ()
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the pieces, or of the single table."""
+        return self.parts or (self.table.id,)
+
+    @cached_property
     def years(self) -> frozenset[int]:
         """The years in the ids of the table or its pieces."""
-        return frozenset[int]().union(*map(years_in, self.parts or (self.table.id,)))
+        return frozenset[int]().union(*map(years_in, self.ids))
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The ids in lower case, with ``*`` for numbers."""
+        return frozenset(_NUMBER.sub("*", id.casefold()) for id in self.ids)
 
 
 def families(tables: Sequence[TableProfile], facts: ComputedStore, *, apart: str | None = None) -> list[Family]:
@@ -110,8 +121,7 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     >>> twins_of(visits[1], visits, "What were the fees?"), twins_of(visits[1], visits, "What were the fees of 2024?")
     (('d.visits_2023', 'd.visits_2024'), ())
     """
-    near = [one for one in tables if _around(one) == _around(table) and len(one.columns) == len(table.columns)]
-    alike = [one for one in near if one.shape == table.shape]
+    alike = [one for one in tables if one.shape == table.shape and _around(one) == _around(table)]
     for group in infer_unions(alike, by_date=True, around=tables) if len(alike) > 1 else ():
         parts = {piece.casefold() for part in group.differ for piece in part.split("-")}
         if table.id in group.tables:
@@ -161,12 +171,9 @@ def of_other_years(families: Sequence[Family], question: str) -> npt.NDArray[np.
 
     A table is of another year only if one with the same name, but for its numbers, is of a year of the question.
     """
-    ids = [family.parts or (family.table.id,) for family in families]
-    years = [family.years for family in families]
-    chosen = years_meant(question, frozenset[int]().union(*years))
-    kinds = [{_NUMBER.sub("*", id.casefold()) for id in of_one} for of_one in ids]
-    there = {kind for own, of_one in zip(years, kinds, strict=True) if own & chosen for kind in of_one}
-    return np.array([not own & chosen and of_one <= there for own, of_one in zip(years, kinds, strict=True)], np.bool_)
+    chosen = years_meant(question, frozenset[int]().union(*(family.years for family in families)))
+    there = {kind for family in families if family.years & chosen for kind in family.kinds}
+    return np.array([not family.years & chosen and family.kinds <= there for family in families], np.bool_)
 
 
 def are_copies(one: TableProfile, other: TableProfile) -> bool:

@@ -271,7 +271,7 @@ def known_of(index: RetrievalIndex, statements: Sequence[Statement], vectors: Ve
 
 
 def _known(index: RetrievalIndex, statements: Sequence[Statement], vectors: VectorStore) -> Known:
-    position = {id: number for number, one in enumerate(index.families) for id in one.parts or (one.table.id,)}
+    position = {id: number for number, one in enumerate(index.families) for id in one.ids}
     members = [
         (row, table)
         for row, one in enumerate(statements)
@@ -304,7 +304,7 @@ def correction_of(index: RetrievalIndex, statements: Sequence[Statement], questi
     if not corrections:
         return None
     tables = {*corrections[-1].tables}
-    is_in = [bool(tables & {*(one.parts or (one.table.id,))}) for one in index.families]
+    is_in = [bool(tables & {*one.ids}) for one in index.families]
     return np.where(is_in, CORRECTION_LOG_ODDS, -CORRECTION_LOG_ODDS)
 
 

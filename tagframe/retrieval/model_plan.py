@@ -164,7 +164,7 @@ def with_model_plan(
         warn(f"the model gave no usable plan; the tables were chosen without it: {completion.error}")
         return replace(evidence, note="the model gave no usable plan: the tables were chosen without it")
     plan = replace(plan, tables=tuple(_whole(plan, visible, corpus)))
-    at = {id: position for position, one in enumerate(index.families) for id in one.parts or (one.table.id,)}
+    at = {id: position for position, one in enumerate(index.families) for id in one.ids}
     opinion = np.full(len(index.tables), PASSED_OVER)
     opinion[[at[id] for id in plan.maybe]] = MAYBE_BY_NAME if is_bare else MAYBE
     opinion[[at[id] for id in plan.ids]] = NEEDED
