@@ -530,7 +530,8 @@ def plan_joins(
         wide = [one for key in filter(is_composite, inside) for one in (key, key.reversed()) if key.score >= ACCEPTED]
         both = [(one, two) for one, two in combinations(wide, 2) if one.right == two.right]
         through = {frozenset((one.left_table, two.left_table)) for one, two in both}
-        shared = [key for key in shared if not any(map(key.is_part_of, inside)) and key.tables not in through]
+        several = [key for key in inside if len(key.left_columns) > 1]
+        shared = [key for key in shared if not any(map(key.is_part_of, several)) and key.tables not in through]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in {*direct, *fixed}]
         # Two tables of towns meet by the town, however faint its key, and not by its region.
