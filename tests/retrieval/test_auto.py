@@ -287,7 +287,7 @@ def test_a_further_table_is_dear_where_one_is_needed_and_cheap_where_more_are():
     # The chance to be complete rises alike with the size: .40, .55, .69, .80.
     weights = replace(WEIGHTS, complete={"one": -1.0, "size": 0.6})
     many = {"log_tables": np.log1p(FEW_TABLES + 1)}
-    problem = replace(problem_of([3.0, 0.5, 0.4, 0.3]), confidence=0.55, facts=many, source=np.arange(4))
+    problem = replace(problem_of([3.0, 0.5, 0.4, 0.3]), confidence=0.46, facts=many, source=np.arange(4))
     one, several = (
         replace(weights, set={"sum_dense": 1.0, **{f"size_{size}": (size - 1) * more for size in range(2, 6)}})
         for more in (-6.0, 6.0)

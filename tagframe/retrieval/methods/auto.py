@@ -58,10 +58,10 @@ and a power of the odds of the last of these against the best. With rows the fac
 other tables, but among thousands without rows four sets of ten lack one. Only a set of all tables is surely complete.
 Fitted on Spider 2's pooled warehouses, by the completeness of the best :data:`POOL` tables."""
 
-TABLE_PRICE = 0.6
+TABLE_PRICE = 0.5
 """The price of further tables, where no set is sure enough or the corpus is large. Adding as many tables as are needed
 must raise the probability of a complete set by this share of the accepted probability of an incomplete one, relative to
-what it is: from .8 to .85 if a set is to be complete with probability .9. So a second table is expensive if one is
+what it is: from .8 to .84 if a set is to be complete with probability .9. So a second table is expensive if one is
 needed, and cheap if four are; and where many tables are alike, a set grows though it is never sure."""
 
 MIN_FIT = 0.25
