@@ -96,8 +96,10 @@ class _Part(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether both have one name."""
-        return self.left.name.words == self.right.name.words
+        """Whether both have one name, as it is read or as it is written."""
+        left, right = self
+        is_written = left.profile.name.casefold() == right.profile.name.casefold()
+        return is_written or left.name.words == right.name.words
 
 
 _Sides = tuple[int, int]
@@ -343,7 +345,12 @@ def _candidates(columns: Sequence[Column], alike: Set[_Ends]) -> Iterator[_Candi
         most = _most_columns(first, second)
         if most < 2:
             continue
-        named = [_Part(mine[words], theirs[words]) for words in theirs if words in mine]
+        # An abbreviation of a table may be read in the name of one of two columns that are written alike.
+        written = {column.profile.name.casefold(): column for column in mine.values()}
+        rights = [
+            (right, mine.get(words, written.get(right.profile.name.casefold()))) for words, right in theirs.items()
+        ]
+        named = [_Part(left, right) for right, left in rights if left is not None]
         named = [part for part in named if _may_take_part(part)]
         parts = [part for part in named if _holds_values(part)]
         roles: list[_Part] = []

@@ -73,6 +73,13 @@ def test_parts_may_have_other_names_if_they_hold_the_same_values(left, right, re
     assert (mine, theirs) == (f"readings.{expected[0]}", f"facts.{expected[1]}")
 
 
+def test_columns_that_are_written_alike_are_one_although_a_name_of_a_table_is_read_in_one():
+    plots = grid(PLT_CN=range(101, 151), CONDID=range(1, 4))
+    trees = drawn(plots, 400).rename_axis("CN").reset_index()
+    keys = [key for key in infer_keys({"AS_TREE": trees, "AS_COND": plots}) if len(key.left_columns) > 1]
+    assert [(key.right_columns, key.score) for key in keys] == [(("PLT_CN", "CONDID"), 0.95)]
+
+
 def test_a_year_alone_is_no_key_where_the_year_and_a_team_are():
     finals = pd.DataFrame({"year": range(2000, 2020), "team_winner": RANDOM.choice(BUDGETS["team"].unique(), 20)})
     (key,) = infer_keys({"finals": finals, "budgets": BUDGETS.assign(money=RANDOM.random(80))})
