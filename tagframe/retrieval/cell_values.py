@@ -23,7 +23,7 @@ from tagframe.corpus.stored_profiles import Arrays
 from tagframe.errors import CorpusError
 from tagframe.retrieval.problem import MIN_REFERENCE, Floats
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.words import SHORTEST, accented, forms, terms, unelided, words_in
+from tagframe.retrieval.words import MEASURES, SHORTEST, accented, forms, terms, unelided, words_in
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -111,7 +111,7 @@ class ValueIndex:
         """The longest runs of the question's words that are values, left to right; no run is inside another."""
         text, quoted = question.text, question.quoted
         words = [word.text for word in question.words]
-        stops = _stop_words(words, question.stop_words)
+        stops = _stop_words(words, question.stop_words | MEASURES if question.is_foreign else question.stop_words)
         texts, spans = list(quoted), [_span_of(value, words) for value in quoted]
         for length in range(min(LONGEST, len(words)), 0, -1):
             for start in range(len(words) - length + 1):

@@ -61,6 +61,17 @@ FUNCTION_WORDS = tuple(
     )
 )
 """Function words of German, French, Spanish, Italian, Dutch, Portuguese, Polish, and the Nordic languages."""
+MEASURES = frozenset(
+    """durchschnittlich durchschnittliche durchschnittlichen durchschnittlicher durchschnitt mittlere mittleren anzahl
+    summe insgesamt gesamt höchste höchsten niedrigste niedrigsten verschiedene verschiedenen nombre moyen moyenne
+    moyens moyennes total totale totaux totales maximum minimum différents différentes somme promedio media medio
+    número suma máximo máxima mínimo mínima distintos distintas diferentes cantidad numero totali somma massimo massima
+    minimo minima diversi diverse aantal gemiddeld gemiddelde totaal som hoogste laagste verschillende média médio
+    soma quantidade distintos liczba liczbę średnia średni średnią średnie łącznie łączna suma różnych antal antall
+    gennemsnit genomsnitt gjennomsnitt genomsnittlig genomsnittliga gennemsnitlig gennemsnitlige sammanlagt samlet
+    olika forskellige""".split()
+)
+"""The words for what is computed, in these languages: no cell is meant by them, though a name may have them."""
 BETWEEN = STOP_WORDS.union(*FUNCTION_WORDS) - frozenset("and or und oder et ou y o e".split())
 """Words that may stand between a thing and its owner ("the street of each depot"), or a number and its bound."""
 _MIN_FUNCTION_WORDS = 2

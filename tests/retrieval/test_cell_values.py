@@ -43,6 +43,19 @@ def test_small_numbers_and_stop_words_say_nothing():
     assert not hits[0].is_name
 
 
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("Quel est le nombre moyen de cantons par région ?", []),
+        ("Combien de communes de la région de Moyen ?", ["Moyen"]),
+        ("Which moyen is the largest of them?", ["moyen"]),
+    ],
+)
+def test_no_cell_is_meant_by_a_word_for_what_is_computed(question, found):
+    corpus = tf.open_corpus({"a.communes": pd.DataFrame({"nom": ["Moyen", "Nombre", "Brest"]})})
+    assert [hit.text for hit in ValueIndex(corpus.profiles).hits(Question.of(question))] == found
+
+
 def test_quoted_values_may_hold_anything():
     corpus = tf.open_corpus({"a.t": pd.DataFrame({"title": ["What, me?", "x"]})})
     (hit,) = ValueIndex(corpus.profiles).hits(Question.of('Who wrote "What, me?"'))
