@@ -59,8 +59,6 @@ _NAMED = 1.0
 """A question that adds so many log odds to a key names it: a plan on another key is no surer."""
 _MIN_OFFERED_CHANCE = 0.05
 """A less likely pair is not an alternative to a likely one."""
-_WHOLE = 0.99
-"""A table that is not needed is left out if a smaller share of the rows has a partner there."""
 _FIXED_STRENGTH = 100.0
 """A key that the plan must have is stronger than any other."""
 
@@ -233,9 +231,9 @@ def aside(plan: JoinPlan, doubtful: Collection[str]) -> dict[str, bool]:
         if step.table not in inside:
             rows, left = ((plan.by_id[one].rows or 0) for one in (step.table, step.base))
             found = step.key.evidence
-            dangles = step.base == step.key.left_table and found.contained is not None and found.contained < _WHOLE
-            lacks = step.base == step.key.left_table and (found.null_share or 0.0) > 1 - _WHOLE
-            loses = dangles or lacks or (step.table == step.key.left_table and rows < left)
+            refers = step.base == step.key.left_table
+            lacks = found.contained not in (None, 1.0) or bool(found.null_share)
+            loses = lacks if refers else rows < left
             repeats[step.table] = step.grows or loses or repeats.get(step.base, False)
     return {table: found for table, found in repeats.items() if table in doubtful}
 

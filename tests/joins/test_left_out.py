@@ -25,3 +25,13 @@ def test_doubtful_pieces_of_one_table_that_nothing_connects_do_not_end_the_plan(
     with pytest.raises(NotConnected) as refused:
         plan_tables(corpus, ["frames.loans", "frames.clients", *pieces])
     assert sorted(map(sorted, refused.value.groups)) == [["frames.clients", "frames.loans"], pieces]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_doubtful_table_that_would_lose_a_single_row_is_left_out(lost):
+    towns = D({"town_id": range(1, 401), "canton_id": [n % 40 + 501 for n in range(400)]})
+    towns["canton_id"] = towns["canton_id"].astype("Int64").where(towns["town_id"] > lost)
+    cantons = D({"canton_id": range(501, 541), "canton": [f"Canton {n}" for n in range(40)]})
+    corpus = tf.open_corpus({"towns": towns, "cantons": cantons})
+    plan = plan_tables(corpus, ["frames.towns", "frames.cantons"], doubtful=["frames.cantons"])
+    assert [*plan.left_out] == ["frames.cantons"] * lost
