@@ -56,7 +56,7 @@ NOTES = {"name": ["Ada", "Bo"], "note": ["a, b; c", "two\nlines"]}
         ('a,"b ""q"" ,;",,select,1\n1,2,3,4,5\n',
          {"a": [1], 'b "q" ,;': [2], "Unnamed: 2": [3], "select": [4], "1": [5]},
          None),
-        *((f'name{mark}note\nAda{mark}"a, b; c"\nBo{mark}"two\nlines"\n', NOTES, None) for mark in ",;\t|"),
+        *((f'name{mark}note\nAda{mark}"a, b; c"\nBo{mark}"two\nlines"\n', NOTES, None) for mark in ",;\t|^~\x01\x1f"),
         *(("name,city\nAda,Köln\n".encode(encoding), {"name": ["Ada"], "city": ["Köln"]}, None)
           for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252")),
     ],

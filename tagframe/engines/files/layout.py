@@ -27,7 +27,7 @@ from tagframe.engines.files.limits import blocks, ending_of, is_packed, opened
 from tagframe.errors import UnreadableTable
 
 _ONES = bytes.maketrans(b"023456789", b"111111111")
-_DELIMITERS = (",", ";", "\t", "|")
+_DELIMITERS = (",", ";", "\t", "|", "^", "~", "\x01", "\x1f")
 _SNIFFED_BYTES = 2**18
 _WHOLE = _SNIFFED_BYTES // 4
 """A text of fewer letters is a whole file."""
@@ -44,7 +44,7 @@ _FOREIGN = re.compile(
 """A word with letters of Windows-1252 as hardly a language has them that is written in it."""
 _STEMS = (b"NA", b"N/A", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null", b"#IND", b"#QNAN")
 """One of them is in each word for missing values."""
-_NULL = re.compile(rb'[,;\t|"\n\r]\\N(?:[,;\t|"\n\r]|\Z)')
+_NULL = re.compile(rb'[,;\t|^~\x01\x1f"\n\r]\\N(?:[,;\t|^~\x01\x1f"\n\r]|\Z)')
 _COMMENTS = ("#", "//", "%", "--")
 """How lines of comments among rows begin."""
 _MISSING_OPTIONS = ("na_values", "keep_default_na")
@@ -550,7 +550,7 @@ def sniff_delimiter(text: str) -> str:
 def other_delimiter(text: str) -> str:
     """What splits the first lines evenly where no usual delimiter does, as a regular expression; "" for nothing."""
     lines = [line.strip() for line in text.splitlines()[:SNIFFED_ROWS] if line.strip()]
-    marks: tuple[str, ...] = (*_DELIMITERS, r"\s+", *":~^!\x01\x1f")
+    marks: tuple[str, ...] = (*_DELIMITERS, r"\s+", *":!")
     for mark in marks:
         split = [
             re.split(mark if mark == r"\s+" else re.escape(mark), line) for line in lines[: max(len(lines) - 1, 2)]
