@@ -139,26 +139,20 @@ def error_message(raw: bytes) -> str:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that the server asks to wait, from ``Retry-After`` (seconds or a date) or ``retry-after-ms``."""
+    milliseconds, wait = headers.get("retry-after-ms"), headers.get("retry-after", "")
     try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        else:
-            value = headers["retry-after"]
-            try:
-                seconds = float(value)
-            except ValueError:
-                seconds = parsedate_to_datetime(value).timestamp() - _servers_time(headers)
-    except (KeyError, TypeError, ValueError):
-        return None
+        seconds = float(wait) if milliseconds is None else float(milliseconds) / 1000
+    except ValueError:
+        # It names a date by its own clock; that of this machine may be another.
+        now = _time(headers.get("date", headers.get("Date", ""))) or time.time()
+        seconds = (_time(wait) or math.inf) - now
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _servers_time(headers: Mapping[str, str]) -> float:
-    """The time on the server's clock, by which it names dates; that of this machine may be another."""
-    try:
-        return parsedate_to_datetime(headers.get("date", headers.get("Date", ""))).timestamp()
-    except (TypeError, ValueError):
-        return time.time()
+def _time(date: str) -> float | None:
+    with contextlib.suppress(TypeError, ValueError):
+        return parsedate_to_datetime(date).timestamp()
+    return None
 
 
 def without(secrets: tuple[str, ...], message: str) -> str:
@@ -573,12 +567,11 @@ def _named(token: Any) -> tuple[str, float]:
 # --- streams of events -----------------------------------------------------------------------------------------------
 
 _BLANK = b"\xef\xbb\xbf\r\n\t "
-_BEGINNING = re.compile(rb"[\xef\xbb\xbf\r\n\t ]*(data|event|id|retry)?:")
 
 
 def is_event_stream(raw: bytes) -> bool:
     """Whether a body is server-sent events, and no JSON."""
-    return _BEGINNING.match(raw) is not None
+    return raw.lstrip(_BLANK).startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
 
 def completion_of(raw: bytes) -> dict[str, Any]:

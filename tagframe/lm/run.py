@@ -112,8 +112,8 @@ class InFlight:
         opened: int,
         store: ResponseStore | None,
         ask: Callable[[], Awaitable[tuple[Reply, float]]],
-    ) -> Flight:
-        """A request that has its reply: of another call that asks the same already, or by ``ask``. Once its reply is
+    ) -> tuple[Flight, Reply]:
+        """A request, and its reply: of another call that asks the same already, or by ``ask``. Once its reply is
         stored, :meth:`end` gives it to the others.
 
         Raises:
@@ -128,19 +128,19 @@ class InFlight:
             if alike and flight.error is not None:
                 raise copy.copy(flight.error)
             if flight.reply is not None and (alike or not flight.reply.truncated):
-                return flight
+                return flight, flight.reply
             if flight is self._requests.get(key):
                 break
         flight = self._requests[key] = Flight(key, rules, opened, store, asyncio.current_task())
         try:
-            flight.reply, flight.seconds = await ask()
+            flight.reply, flight.seconds = reply, _ = await ask()
         except BaseException as error:
             flight.error = error if isinstance(error, errors.LMRequestFailed) else None
             self.end(flight)
             raise
         finally:
             self.awaited.discard(flight.sender)
-        return flight
+        return flight, reply
 
     def end(self, flight: Flight) -> None:
         """Let the calls that wait for a request go on, unless it has ended."""
@@ -178,9 +178,9 @@ the parser's thread for each reply would take as long as to send a request."""
 MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
 
-Answered: TypeAlias = Sequence[tuple[Job[Any], Flight]]
-Parsed: TypeAlias = tuple[Job[Any], Any, errors.AnswerRejected | None]
-"""A job, and the value of its answer, or the reason why it has none; of one that was cut off, neither."""
+Answered: TypeAlias = list[tuple[Job[Any], Reply, Flight]]
+Value: TypeAlias = tuple[Any, errors.AnswerRejected | None]
+"""The value of an answer, or the reason why it has none; of one that was cut off, neither."""
 
 
 class Run:
@@ -207,15 +207,15 @@ class Run:
         self.done = 0
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
-        self._answered: list[tuple[Job[Any], Flight]] = []  # and not stored yet
+        self._answered: Answered = []  # and not stored yet
         self._most_unstored = min(MAX_UNSTORED, self._concurrency // UNSTORED_SHARE)
-        self._unparsed: list[tuple[Job[Any], Flight]] = []
+        self._unparsed: Answered = []
         self._server, self._patience = (lm.transport.endpoint, lm.model), (lm.retry, lm.timeout)
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._sending: list[asyncio.Task[None]] = []
         self._working = self._asking = 0
         self._unsettled = 0
-        self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
+        self._turn = asyncio.Event()  # set, and another one from then on, when something was parsed, or has come in
         self._ended = False
         self._others_write = False  # another process has stored answers since the call began
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
@@ -265,16 +265,14 @@ class Run:
                     await self._ask(self._next())
                     self._asking -= 1
                     continue
-                self._turn = self._turn or asyncio.get_running_loop().create_future()
-                await asyncio.shield(self._turn)
+                await self._turn.wait()
         finally:
             self._working -= 1
         self._wake()
 
     def _wake(self) -> None:
-        if self._turn is not None:
-            self._turn.set_result(None)
-            self._turn = None
+        self._turn.set()
+        self._turn = asyncio.Event()
 
     def _next(self) -> Job[Any]:
         """The job to send next: any, where another process stores answers, since it may be at the same rows."""
@@ -293,15 +291,17 @@ class Run:
             return self._stored(job) or (await self.attempts.ask(job), job.seconds)
 
         try:
-            flight = await in_flight.share(key, rules, self._opened, self.attempts.store, ask)
+            flight, reply = await in_flight.share(key, rules, self._opened, self.attempts.store, ask)
         except errors.LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
-            self._fail(job, _unexpected("sent", error))
+            failed = errors.LMRequestFailed(f"the request could not be sent: {type(error).__name__}: {error}")
+            failed.__cause__ = error
+            self._fail(job, failed)
         else:
-            job.reply = flight.reply
+            job.reply = reply
             self._unsettled += 1
-            self._answered.append((job, flight))
+            self._answered.append((job, reply, flight))
             if len(self._answered) == self._most_unstored or self._asking == 1:
                 asyncio.get_running_loop().call_soon(self._settle)  # with all that are read in this turn of the loop
             elif len(self._answered) == 1:
@@ -340,13 +340,13 @@ class Run:
         if answered and not self._ended:
             self._look_for_others()
             loop = asyncio.get_running_loop()
-            work = functools.partial(self._context.run, functools.partial(self._parsed, answered))
+            work = functools.partial(self._context.run, functools.partial(self._values, answered))
             try:
                 parsing = loop.run_in_executor(self._thread, work)
             except RuntimeError:  # the main thread has ended, this call's has not: no thread is started any more
                 parsing = loop.create_future()
                 parsing.set_result(work())
-            parsing.add_done_callback(functools.partial(self._take_parsed, answered))
+            parsing.add_done_callback(functools.partial(self._take_values, answered))
 
     def _put(self, answered: Answered, wait: bool = True) -> bool:
         """Store complete answers that are not in the store yet, in one transaction; False if another process writes."""
@@ -355,9 +355,7 @@ class Run:
             return True
         answers: list[tuple[bytes, int, StoredAnswer]] = []
         with warned(store, "written"):
-            for job, flight in answered:
-                reply = flight.reply
-                assert reply is not None
+            for job, reply, flight in answered:
                 if not reply.truncated and (flight.store is not store if flight.ended.is_set() else job.sent):
                     if not (source := self.attempts.source_of(reply, wait)):
                         return False
@@ -369,28 +367,15 @@ class Run:
 
     # --- how a job ends -------------------------------------------------------------------------------------------
 
-    def _parsed(self, answered: Answered) -> list[Parsed]:
+    def _values(self, answered: Answered) -> list[Value]:
         """The values of answers; those that are not stored, since another process wrote, are stored first."""
         self._put(answered)
-        parsed: list[Parsed] = []
-        for job, _ in answered:
-            value, rejection, reply = None, None, job.reply
-            assert reply is not None
-            try:
-                value = None if reply.truncated else accepted(reply.text, job.batch.accept)
-            except errors.AnswerRejected as error:
-                rejection = error
-            except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
-                rejection = errors.AnswerRejected(f"{type(error).__name__}: {error}")
-            parsed.append((job, value, rejection))
-        return parsed
+        return [_value(job, reply) for job, reply, _ in answered]
 
-    def _take_parsed(self, answered: Answered, parsing: asyncio.Future[list[Parsed]]) -> None:
+    def _take_values(self, answered: Answered, parsing: asyncio.Future[list[Value]]) -> None:
         self._unsettled -= len(answered)
         _land(answered)
-        for job, value, rejection in parsing.result():
-            reply = job.reply
-            assert reply is not None
+        for (job, reply, _), (value, rejection) in zip(answered, parsing.result(), strict=True):
             if reply.truncated:
                 with_form = job.parameters.form is not None and self.attempts.state.structured is True
                 rejection = _cut(job.parameters.limit, with_form)
@@ -443,16 +428,19 @@ class Run:
         self._failed_repairs += job.repaired and not completion.ok
 
 
+def _value(job: Job[Any], reply: Reply) -> Value:
+    try:
+        return None if reply.truncated else accepted(reply.text, job.batch.accept), None
+    except errors.AnswerRejected as rejection:
+        return None, rejection
+    except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
+        return None, errors.AnswerRejected(f"{type(error).__name__}: {error}")
+
+
 def _land(answered: Answered) -> None:
     """Let the calls go on that wait for these answers."""
-    for _, flight in answered:
+    for _, _, flight in answered:
         in_flight.end(flight)
-
-
-def _unexpected(what: str, error: Exception) -> errors.LMRequestFailed:
-    failed = errors.LMRequestFailed(f"the request could not be {what}: {type(error).__name__}: {error}")
-    failed.__cause__ = error
-    return failed
 
 
 def _cut(limit: int | None, with_form: bool) -> errors.AnswerCut:
