@@ -358,7 +358,8 @@ class Attempts:
             return await self._send(job.current, job, parameters)
         except errors.LMRequestFailed as error:
             spoilt = formed and _spoils_form(error, self.state.keeps_form)
-            if not error.retryable or spoilt or self._may_break_on_logprobs(error, job, parameters):
+            passes = error.status in (400, 403, 404, 422)  # by its words, where it is retryable
+            if not error.retryable or (not passes and (spoilt or self._may_break_on_logprobs(error, job, parameters))):
                 raise
 
             async def again() -> Reply:
