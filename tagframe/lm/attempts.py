@@ -76,7 +76,7 @@ class Attempts:
     Attributes:
         state: what all runs know of the server.
         rates: requests and tokens a minute, or None.
-        store: as given; None if it cannot be written after all.
+        store: as given; None if it cannot be written.
         source: the id of these answers in it.
         stored_as: their endpoint and model in it.
         dollars: the cost of the requests; None if it is unknown.
@@ -88,11 +88,11 @@ class Attempts:
         settings, endpoint = lm.settings(), lm.transport.endpoint
         self.state = server_state(endpoint, lm.model)
         self.rates = rates_of(endpoint, lm.model, settings.rpm, settings.tpm)
-        self.store, self.source = store, 0
+        self.store: ResponseStore | None = None
+        self.source = 0
         self.stored_as = ("", "") if store is None else lm.stored_as
         self._first_model: str | None = None
         if store is not None and store.writable:
-            self.store = None
             with warned(store, "written"):
                 self.source = store.source(*self.stored_as, lm.model)
                 self.store = store
@@ -174,7 +174,6 @@ class Attempts:
             except errors.LMRequestFailed as error:
                 if not self._changes(changes, error, job, sent, formed):
                     raise await self._for_its_length(error, job) from None
-                changes.error = error
             formed = formed and not changes.form
             job.retried += 1
         self._remember(changes, job, sent, reply)
@@ -190,7 +189,7 @@ class Attempts:
         if formed and _spoils_form(error, self.state.keeps_form) and not (breaks and _names_logprobs(error)):
             changes.form, changes.refused = True, not _is_empty(error)
         elif breaks:
-            changes.logprobs = True
+            changes.logprobs, changes.named = True, _names_logprobs(error)
         else:
             return False
         return True
@@ -245,8 +244,7 @@ class Attempts:
             state.refused.add(job.parameters.form)
         if changes.logprobs:
             state.without_logprobs += 1
-            named = changes.error is not None and _names_logprobs(changes.error)
-            if named or state.without_logprobs >= MAX_BREAKS:
+            if changes.named or state.without_logprobs >= MAX_BREAKS:
                 state.gives_logprobs = False
         elif sent.logprobs and reply.logprobs:
             state.gives_logprobs = True
@@ -310,9 +308,8 @@ class Attempts:
 
     def _asks_for_form(self, job: Job[Any]) -> bool:
         form, wanted, state = job.parameters.form, self._lm.structured, self.state
-        if form is None or wanted == "off" or state.structured is False or job.parameters.extra.keys() & FIELDS:
-            return False
-        if form in state.refused:
+        refused = wanted == "off" or state.structured is False or form in state.refused
+        if form is None or refused or job.parameters.extra.keys() & FIELDS:
             return False
         return wanted != "auto" or bool(job.repaired) or (self._transport.own_server and form.eager)
 
@@ -361,7 +358,8 @@ class Attempts:
             return await self._send(job.current, job, parameters)
         except errors.LMRequestFailed as error:
             spoilt = formed and _spoils_form(error, self.state.keeps_form)
-            if not error.retryable or spoilt or self._may_break_on_logprobs(error, job, parameters):
+            passes = error.status in (400, 403, 404, 422)  # by its words, where it is retryable
+            if not error.retryable or (not passes and (spoilt or self._may_break_on_logprobs(error, job, parameters))):
                 raise
 
             async def again() -> Reply:
@@ -399,18 +397,18 @@ class Attempts:
                 expected = prompt.tokens + parameters.answer_tokens
                 await self.rates.take(expected, self._sleep)
             sending = await self.state.enter(self._lm, self._sleep)
-            reply: Reply | None = None
-            error: errors.LMRequestFailed | None = None
-            cost, tokens_out, is_sent = None, 0, False
+            if self.stopped is not None:
+                self.state.leave(sending, None, self._lm, answered=False)
+                raise _not_sent(self.stopped)
+            ended: Reply | errors.LMRequestFailed | None = None
+            cost, tokens_out = None, 0
+            job.sent += 1
+            spent = reserved or NOTHING  # what was sent counts as paid, until the server says what it took
             try:
-                if self.stopped is not None:
-                    raise _not_sent(self.stopped)
-                job.sent += 1
-                is_sent = True
-                spent = reserved or NOTHING  # what was sent counts as paid, until the server says what it took
                 reply = await self._exchange(prompt, parameters, sending)
                 count = _believed(reply.billed)
                 self._check_read(prompt, size, count)
+                ended = reply
                 self._learn_from(reply, size)
                 cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, job)
                 spent = self._spent(count, cost, spent)
@@ -418,7 +416,7 @@ class Attempts:
                     self.rates.settle(int(cost.tokens) - expected)
                 return reply if count is reply.billed else replace(reply, billed=count)
             except errors.LMRequestFailed as failed:
-                error = failed
+                ended = failed
                 if self.answers and isinstance(failed, _OF_ALL_ROWS):
                     in_words = failed.status in (400, 403) and not isinstance(failed, errors.QuotaExhausted)
                     failed.stops_run, failed.retryable = False, not in_words  # which may be those of its row
@@ -433,13 +431,13 @@ class Attempts:
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                if reply is not None or error is not None:
+                error = None if isinstance(ended, Reply) else ended
+                if ended is not None:
                     self.state.learn_length(_allowed(parameters), 0 if error else tokens_out)
-                self.state.leave(sending, error, self._lm, answered=error is None and reply is not None)
+                self.state.leave(sending, error, self._lm, answered=isinstance(ended, Reply))
                 seconds = time.monotonic() - sending.sent_at
                 job.seconds += seconds
-                if is_sent:
-                    self._record(prompt, reply, error, cost, tokens_out, seconds)
+                self._record(prompt, ended, cost, tokens_out, seconds)
         finally:
             if self._budget is not None and reserved is not None:
                 self._budget.settle(reserved, spent, self.state)
@@ -486,23 +484,18 @@ class Attempts:
             raise error
 
     def _record(
-        self,
-        prompt: Prompt,
-        reply: Reply | None,
-        error: errors.LMError | None,
-        cost: Cost | None,
-        out: int,
-        took: float,
+        self, prompt: Prompt, ended: Reply | errors.LMError | None, cost: Cost | None, out: int, seconds: float
     ) -> None:
         """Log a request that has ended, and trace it; one without a reply or an error was cancelled."""
-        status = 200 if error is None and reply else getattr(error, "status", None)
-        kind = type(error).__name__ if error else None if reply else "CancelledError"
-        note("lm", DEBUG, "request", model=self._lm.model, status=status, error=kind, seconds=took)
+        reply = ended if isinstance(ended, Reply) else None
+        status = 200 if reply else getattr(ended, "status", None)
+        kind = None if reply else type(ended).__name__ if ended else "CancelledError"
+        note("lm", DEBUG, "request", model=self._lm.model, status=status, error=kind, seconds=seconds)
         if logs.is_traced():
             logs.trace_request(
                 self._lm.model,
                 self._lm.operation,
-                seconds=took,
+                seconds=seconds,
                 status=status,
                 error=kind,
                 tokens=None if cost is None else (int(cost.tokens) - out, out),
@@ -577,19 +570,19 @@ class _Changes:
         form: whether no form is asked for.
         refused: whether the server refused it in words.
         logprobs: whether no log probabilities are asked for.
+        named: whether the server named them.
         fields: the fields that are renamed or left out.
         most_answer: a lower limit of the answer's length.
         room: a limit that leaves room for the prompt; for this prompt only.
-        error: the last failure.
     """
 
     form: bool = False
     refused: bool = False
     logprobs: bool = False
+    named: bool = False
     fields: dict[str, str | None] = field(default_factory=dict)
     most_answer: int | None = None
     room: int | None = None
-    error: errors.LMRequestFailed | None = None
 
 
 def _believed(count: Billed) -> Billed:

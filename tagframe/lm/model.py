@@ -64,8 +64,6 @@ def connect(
         InvalidArgument: an unknown transport or a malformed ``api_base``.
         NotConfigured: the provider needs a key and none is set.
     """
-    if transport not in ("auto", "http", "litellm"):
-        raise InvalidArgument(f"transport must be 'auto', 'http' or 'litellm'; got {transport!r}")
     prefix, slash, rest = model.partition("/")
     if not slash and api_base is None and transport != "litellm" and provider_of(model) in (None, "openai"):
         prefix, rest = "openai", model
@@ -157,7 +155,8 @@ class LM:
             raise InvalidArgument(f"a model must be a name such as 'openai/gpt-4o-mini'; got {model!r}")
         if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
             raise InvalidArgument(f"timeout must be a number of seconds, more than 0; got {timeout!r}")
-        for name, value, allowed in (("tier", tier, Tier), ("structured", structured, Structured)):
+        own = {"tier": (tier, Tier), "structured": (structured, Structured), "transport": (transport, TransportName)}
+        for name, (value, allowed) in own.items():
             if value not in get_args(allowed):
                 raise InvalidArgument(f"{name} must be one of {get_args(allowed)}; got {value!r}")
         self.model = model

@@ -262,14 +262,10 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     if size is not None and size <= most and "Content-Encoding" not in response.headers:
         return await response.read()  # a tenth of a request's cost less than part by part
     if size is None or size <= most:
-        parts, size = [], 0
-        async for part in response.content.iter_any():
-            parts.append(part)
-            size += len(part)
-            if size > most:
-                break
-        else:
-            return b"".join(parts)
+        try:
+            await response.content.readexactly(most + 1)
+        except asyncio.IncompleteReadError as ended:
+            return ended.partial
     response.close()  # or its end would be waited for
     raise errors.ResponseTooLong(f"the server's answer is longer than {most:,} bytes", response.status)
 

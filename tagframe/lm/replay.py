@@ -96,14 +96,12 @@ class ReplayStream(Stream):
     def __init__(self, lm: LM, description: str) -> None:
         super().__init__(lm, description)
         self._prompts = 0
-        self._repairs = 0
         self._missing: list[tuple[Prompt, Parameters, str]] = []
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         assert self._store is not None
-        missing, repairs = take(jobs, self._store)
+        missing = take(jobs, self._store)
         self._prompts += len(batch.prompts)
-        self._repairs += repairs
         stage = batch.stage or self._description
         self._missing += [(prompt, parameters, stage and f"{stage}/") for prompt, parameters in missing]
         self._end(job for job in jobs if job.completion is not None)
@@ -114,12 +112,12 @@ class ReplayStream(Stream):
         arrived = super()._taken()
         if not arrived and self._missing:
             assert self._store is not None
-            raise _miss(self._store, self._missing, self._prompts, self._repairs)
+            raise _miss(self._store, self._missing, self._prompts)
         return arrived
 
 
-def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Prompt, Parameters]], int]:
-    """Complete the jobs that have a stored answer; gives the missing requests, and how many of them are repairs.
+def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> list[tuple[Prompt, Parameters]]:
+    """Complete the jobs that have a stored answer; gives the missing requests.
 
     An answer that ``accept`` rejects is repaired as a live one would be: the repair prompt is looked up too.
     """
@@ -131,14 +129,13 @@ def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Pro
             missing.append((job.prompt, job.parameters))
         elif rejection := job.take_stored(answer):
             rejected.append((job, job.prompt.repair(answer.text, str(rejection))))
-    first_misses = len(missing)
     repairs = _find(store, [(prompt, job.parameters) for job, prompt in rejected])
     for (job, prompt), answer in zip(rejected, repairs, strict=True):
         if answer is None:
             missing.append((prompt, job.parameters))
         elif rejection := job.take_stored(answer):
             job.completion = Completion(answer.text, None, rejection, FAILED_IN_STORE, None, "store")
-    return missing, len(missing) - first_misses
+    return missing
 
 
 def _find(
@@ -155,11 +152,9 @@ def _find(
     return [exact_answers.get(key) or general_answers.get(general.get(i, b"")) for i, key in enumerate(exact)]
 
 
-def _miss(
-    store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters, str]], prompts: int, repairs: int
-) -> ReplayMiss:
+def _miss(store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters, str]], prompts: int) -> ReplayMiss:
     fact = f"{len(missing)} of {prompts} prompts have no answer in {str(store.path)!r}"
-    if repairs:
+    if repairs := sum([one.role for one in prompt.messages[-2:]] == ["assistant", "user"] for prompt, _, _ in missing):
         fact += f" ({repairs} of them ask to repair an answer that was rejected)"
     if isinstance(store, RecordedAnswers):
         return ReplayMiss(

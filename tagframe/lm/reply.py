@@ -31,6 +31,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from urllib.parse import urljoin
 
 from tagframe import errors
+from tagframe.blocks import without_reasoning
 from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
 
 _CONTEXT = re.compile(
@@ -67,6 +68,13 @@ _NO_QUOTA = re.compile(
     re.IGNORECASE,
 )
 """The same, but a 429 says so of a minute, too (Gemini)."""
+_PASSES = re.compile(
+    r"parse the JSON body|request body is not valid JSON|temporar(y|il)|overloaded|throttl|too many requests|"
+    r"no healthy upstream|(currently|still) loading|before trying again|try again (later|soon|shortly|in )",
+    re.IGNORECASE,
+)
+"""How providers refuse a request that they may answer later, where the status is another one: OpenAI and Anthropic what
+was cut on its way, Bedrock behind gateways what comes too fast, servers what comes while they load a model."""
 _A_TIME = re.compile(r"(per|/|a|each|every) ?(second|min(ute)?|hour|day)\b|\b(RP|TP|ITP|OTP)[SMHD]\b", re.IGNORECASE)
 """A limit that says of what time it is: the same request fits later."""
 _FILTERED_MESSAGE = re.compile(
@@ -91,14 +99,15 @@ def failure(
 
 def _kind(status: int, message: str) -> tuple[type[errors.LMRequestFailed], str]:
     """The kind of an error, and the way out of it."""
-    if status == 413 or is_too_long(status, message):
+    passes = status in (400, 403, 404, 422, 500) and _PASSES.search(message)
+    if status == 413 or (not passes and is_too_long(status, message)):
         return errors.ContextTooLong, _TOO_LONG
     of_account = status in (400, 403, 429) and _NO_MONEY.search(message)
     if status == 402 or of_account or (status in (400, 403) and _NO_QUOTA.search(message)):
         return errors.QuotaExhausted, "; the account needs credit, or a higher limit"
     if status == 401 or (status in (400, 403) and _BAD_KEY.search(message)):
         return errors.AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
-    if status == 404:
+    if status == 404 and not passes:
         return errors.ModelNotFound, "; check the model's name and api_base"
     if status == 429:
         return errors.RateLimited, ""
@@ -106,7 +115,8 @@ def _kind(status: int, message: str) -> tuple[type[errors.LMRequestFailed], str]
         return errors.ContentFiltered, ""
     if status == 408:
         return errors.RequestTimedOut, ""
-    return (errors.ServerFailed if status in (409, 425, 498, 499) or status >= 500 else errors.LMRequestFailed), ""
+    fails = passes or status in (409, 425, 498, 499) or status >= 500
+    return (errors.ServerFailed if fails else errors.LMRequestFailed), ""
 
 
 def is_too_long(status: int, message: str) -> bool:
@@ -139,26 +149,20 @@ def error_message(raw: bytes) -> str:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that the server asks to wait, from ``Retry-After`` (seconds or a date) or ``retry-after-ms``."""
+    milliseconds, wait = headers.get("retry-after-ms"), headers.get("retry-after", "")
     try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        else:
-            value = headers["retry-after"]
-            try:
-                seconds = float(value)
-            except ValueError:
-                seconds = parsedate_to_datetime(value).timestamp() - _servers_time(headers)
-    except (KeyError, TypeError, ValueError):
-        return None
+        seconds = float(wait) if milliseconds is None else float(milliseconds) / 1000
+    except ValueError:
+        # It names a date by its own clock; that of this machine may be another.
+        now = _time(headers.get("date", headers.get("Date", ""))) or time.time()
+        seconds = (_time(wait) or math.inf) - now
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _servers_time(headers: Mapping[str, str]) -> float:
-    """The time on the server's clock, by which it names dates; that of this machine may be another."""
-    try:
-        return parsedate_to_datetime(headers.get("date", headers.get("Date", ""))).timestamp()
-    except (TypeError, ValueError):
-        return time.time()
+def _time(date: str) -> float | None:
+    with contextlib.suppress(TypeError, ValueError):
+        return parsedate_to_datetime(date).timestamp()
+    return None
 
 
 def without(secrets: tuple[str, ...], message: str) -> str:
@@ -206,7 +210,6 @@ def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
 _ERRORS_IN_A_REPLY = (errors.RateLimited, errors.ContextTooLong, errors.QuotaExhausted, errors.ContentFiltered)
 
 
-_REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _CLOSING = re.compile(
     r"(?:\s*(?:</s>|<\|(?:im_end|eot_id|endoftext|end_of_text|end|eot|eom_id)\|>|<end_of_turn>|<eos>))+\s*\Z"
 )
@@ -295,7 +298,7 @@ def billed(usage: Any) -> Billed:
         tokens_out = (tokens_out or 0) + reasoning
     most = tokens_in or 0
     cached = min(max(within, beside), most)
-    total = total if tokens_in is None else None
+    total = total if tokens_in is None and total != tokens_out else None
     return Billed(tokens_in, tokens_out, cached, min(written, most - cached), total, dollars)
 
 
@@ -538,8 +541,10 @@ def _without_closing(content: Any) -> Any:
 
 def _is_reasoning(text: str) -> bool:
     """Whether a text was cut off before the answer began, inside the reasoning."""
-    opened = _REASONING.match(text)
-    return not text.strip() or (opened is not None and f"</{opened[1]}>" not in text)
+    try:
+        return not without_reasoning(text)
+    except errors.AnswerRejected:
+        return True
 
 
 def _storable(text: str) -> str:
@@ -573,12 +578,11 @@ def _named(token: Any) -> tuple[str, float]:
 # --- streams of events -----------------------------------------------------------------------------------------------
 
 _BLANK = b"\xef\xbb\xbf\r\n\t "
-_BEGINNING = re.compile(rb"[\xef\xbb\xbf\r\n\t ]*(data|event|id|retry)?:")
 
 
 def is_event_stream(raw: bytes) -> bool:
     """Whether a body is server-sent events, and no JSON."""
-    return _BEGINNING.match(raw) is not None
+    return raw.lstrip(_BLANK).startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
 
 def completion_of(raw: bytes) -> dict[str, Any]:

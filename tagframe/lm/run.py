@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import functools
 import itertools
 import math
 import secrets
@@ -17,7 +18,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tagframe import errors
 from tagframe.config import too_many
@@ -32,8 +34,6 @@ from tagframe.lm.usage import DUPLICATE
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
-R = TypeVar("R")
-
 Key: TypeAlias = tuple[str, str, bytes]
 """The endpoint and the model of a request, and its key."""
 Rules: TypeAlias = tuple[Any, ...]
@@ -43,8 +43,9 @@ MAX_RETAINED_REPLIES = 4096
 """Replies that are retained for calls that began before they arrived."""
 
 
-class Flight(asyncio.Future[None]):
-    """A request of this process, done once its reply is stored, or once it has failed.
+@dataclass(slots=True, eq=False)
+class Flight:
+    """A request of this process.
 
     Attributes:
         key: what it asks.
@@ -55,16 +56,20 @@ class Flight(asyncio.Future[None]):
         reply: as soon as it is read.
         seconds: that its requests took.
         error: why it has failed.
-        arrived: the time at which it was done.
+        arrived: the time at which it ended.
+        ended: set once its reply is stored, or once it has failed.
     """
 
-    def __init__(self, key: Key, rules: Rules, opened: int, store: ResponseStore | None) -> None:
-        super().__init__(loop=asyncio.get_running_loop())
-        self.key, self.rules, self.opened, self.store = key, rules, opened, store
-        self.sender = asyncio.current_task()
-        self.reply: Reply | None = None
-        self.seconds, self.arrived = 0.0, math.inf
-        self.error: errors.LMRequestFailed | None = None
+    key: Key
+    rules: Rules
+    opened: int
+    store: ResponseStore | None
+    sender: asyncio.Task[Any] | None
+    reply: Reply | None = None
+    seconds: float = 0.0
+    error: errors.LMRequestFailed | None = None
+    arrived: float = math.inf
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class InFlight:
@@ -107,8 +112,8 @@ class InFlight:
         opened: int,
         store: ResponseStore | None,
         ask: Callable[[], Awaitable[tuple[Reply, float]]],
-    ) -> Flight:
-        """A request that has its reply: of another call that asks the same already, or by ``ask``. Once its reply is
+    ) -> tuple[Flight, Reply]:
+        """A request, and its reply: of another call that asks the same already, or by ``ask``. Once its reply is
         stored, :meth:`end` gives it to the others.
 
         Raises:
@@ -118,28 +123,28 @@ class InFlight:
         while (flight := self._requests.get(key)) is not None and flight.arrived >= opened:
             if flight.reply is None:
                 self.awaited.add(flight.sender)
-            await asyncio.shield(flight)
+            await flight.ended.wait()
             alike = flight.rules == rules
             if alike and flight.error is not None:
                 raise copy.copy(flight.error)
             if flight.reply is not None and (alike or not flight.reply.truncated):
-                return flight
+                return flight, flight.reply
             if flight is self._requests.get(key):
                 break
-        flight = self._requests[key] = Flight(key, rules, opened, store)
+        flight = self._requests[key] = Flight(key, rules, opened, store, asyncio.current_task())
         try:
-            flight.reply, flight.seconds = await ask()
+            flight.reply, flight.seconds = reply, _ = await ask()
         except BaseException as error:
             flight.error = error if isinstance(error, errors.LMRequestFailed) else None
             self.end(flight)
             raise
         finally:
             self.awaited.discard(flight.sender)
-        return flight
+        return flight, reply
 
     def end(self, flight: Flight) -> None:
         """Let the calls that wait for a request go on, unless it has ended."""
-        if flight.done():
+        if flight.ended.is_set():
             return
         if flight.reply is None or self._open <= {flight.opened}:
             self._forget(flight)
@@ -148,7 +153,7 @@ class InFlight:
             self._replied.append(flight)
             if len(self._replied) > MAX_RETAINED_REPLIES:
                 self._forget(self._replied.popleft())
-        flight.set_result(None)
+        flight.ended.set()
 
     def _forget(self, flight: Flight) -> None:
         if self._requests.get(flight.key) is flight:
@@ -167,14 +172,15 @@ UNSTORED_SHARE = 8
 """Replies that are read and not stored at most, unless another process writes to the store: so many, and one for so
 many that may be in flight. A process that is killed loses these, and those in flight."""
 SECONDS_UNSTORED = 0.01
-"""How long a reply is not stored at most while others are in flight: a transaction and a turn of the parser's thread
-for each reply would take as long as to send a request."""
+SECONDS_UNPARSED = 0.03
+"""How long a reply is not stored, and then not parsed, at most while others are in flight: a transaction and a turn of
+the parser's thread for each reply would take as long as to send a request."""
 MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
 
-Answered: TypeAlias = Sequence[tuple[Job[Any], Flight]]
-Parsed: TypeAlias = tuple[Job[Any], Any, errors.AnswerRejected | None]
-"""A job, and the value of its answer, or the reason why it has none; of one that was cut off, neither."""
+Answered: TypeAlias = list[tuple[Job[Any], Reply, Flight]]
+Value: TypeAlias = tuple[Any, errors.AnswerRejected | None]
+"""The value of an answer, or the reason why it has none; of one that was cut off, neither."""
 
 
 class Run:
@@ -201,14 +207,15 @@ class Run:
         self.done = 0
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
-        self._answered: list[tuple[Job[Any], Flight]] = []  # and not stored yet
+        self._answered: Answered = []  # and not stored yet
+        self._most_unstored = min(MAX_UNSTORED, self._concurrency // UNSTORED_SHARE)
+        self._unparsed: Answered = []
         self._server, self._patience = (lm.transport.endpoint, lm.model), (lm.retry, lm.timeout)
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._sending: list[asyncio.Task[None]] = []
         self._working = self._asking = 0
         self._unsettled = 0
-        self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
-        self._settling: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Event()  # set, and another one from then on, when something was parsed, or has come in
         self._ended = False
         self._others_write = False  # another process has stored answers since the call began
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
@@ -252,22 +259,20 @@ class Run:
         try:
             while (self._ready or self._unsettled) and not self._ended:
                 # An answer that is being parsed may have to be repaired; and no more answers wait for a slow disk or
-                # parser than requests may be in flight.
-                if self._ready and self._unsettled < self._concurrency:
+                # parser than requests may be in flight, and those that are to be parsed together.
+                if self._ready and self._unsettled < self._concurrency + self._concurrency // 2:
                     self._asking += 1
                     await self._ask(self._next())
                     self._asking -= 1
                     continue
-                self._turn = self._turn or asyncio.get_running_loop().create_future()
-                await asyncio.shield(self._turn)
+                await self._turn.wait()
         finally:
             self._working -= 1
         self._wake()
 
     def _wake(self) -> None:
-        if self._turn is not None:
-            self._turn.set_result(None)
-            self._turn = None
+        self._turn.set()
+        self._turn = asyncio.Event()
 
     def _next(self) -> Job[Any]:
         """The job to send next: any, where another process stores answers, since it may be at the same rows."""
@@ -286,18 +291,19 @@ class Run:
             return self._stored(job) or (await self.attempts.ask(job), job.seconds)
 
         try:
-            flight = await in_flight.share(key, rules, self._opened, self.attempts.store, ask)
+            flight, reply = await in_flight.share(key, rules, self._opened, self.attempts.store, ask)
         except errors.LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
-            self._fail(job, _unexpected("sent", error))
+            failed = errors.LMRequestFailed(f"the request could not be sent: {type(error).__name__}: {error}")
+            failed.__cause__ = error
+            self._fail(job, failed)
         else:
-            job.reply = flight.reply
+            job.reply = reply
             self._unsettled += 1
-            self._answered.append((job, flight))
-            most = min(MAX_UNSTORED, self._concurrency // UNSTORED_SHARE)
-            if len(self._answered) >= most or self._asking == 1:
-                self._settle()
+            self._answered.append((job, reply, flight))
+            if len(self._answered) == self._most_unstored or self._asking == 1:
+                asyncio.get_running_loop().call_soon(self._settle)  # with all that are read in this turn of the loop
             elif len(self._answered) == 1:
                 asyncio.get_running_loop().call_later(SECONDS_UNSTORED, self._settle)
 
@@ -315,36 +321,32 @@ class Run:
         return None
 
     def _settle(self) -> None:
-        """Store what was answered, and have it parsed.
+        """Store what was answered, and have it parsed, together with what is answered a little later.
 
         (An answer that is rejected stays in the store: another call may accept it, and this one rejects it whenever it
         looks it up.)
         """
         answered, self._answered = self._answered, []
-        if not answered:
-            return
-        self._look_for_others()
-        settling = asyncio.get_running_loop().create_task(self._settled(answered))
-        self._settling.add(settling)  # or it might be collected as garbage
-        settling.add_done_callback(self._settling.discard)
+        if self._put(answered, wait=False) or self._ended:
+            _land(answered)
+        self._unparsed += answered
+        if not self._asking or len(self._unparsed) >= self._concurrency // 2:
+            self._parse()
+        elif len(self._unparsed) == len(answered):
+            asyncio.get_running_loop().call_later(SECONDS_UNPARSED, self._parse)
 
-    async def _settled(self, answered: Answered) -> None:
-        parsed: list[Parsed] = []
-        try:
-            if not self._put(answered, wait=False):
-                await self._in_thread(self._put, answered)
-            for _, flight in answered:
-                in_flight.end(flight)
-            parsed = await self._in_thread(self._parsed, answered)
-        except Exception as error:  # the call was left, or by a fault of ours: its rows must not be awaited for ever
-            for job, flight in answered:
-                in_flight.end(flight)
-                self._fail(job, _unexpected("read", error))
-        self._unsettled -= len(answered)
-        self._take_parsed(parsed)
-
-    def _in_thread(self, work: Callable[[Answered], R], answered: Answered) -> asyncio.Future[R]:
-        return asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, work, answered)
+    def _parse(self) -> None:
+        answered, self._unparsed = self._unparsed, []
+        if answered and not self._ended:
+            self._look_for_others()
+            loop = asyncio.get_running_loop()
+            work = functools.partial(self._context.run, functools.partial(self._values, answered))
+            try:
+                parsing = loop.run_in_executor(self._thread, work)
+            except RuntimeError:  # the main thread has ended, this call's has not: no thread is started any more
+                parsing = loop.create_future()
+                parsing.set_result(work())
+            parsing.add_done_callback(functools.partial(self._take_values, answered))
 
     def _put(self, answered: Answered, wait: bool = True) -> bool:
         """Store complete answers that are not in the store yet, in one transaction; False if another process writes."""
@@ -353,10 +355,8 @@ class Run:
             return True
         answers: list[tuple[bytes, int, StoredAnswer]] = []
         with warned(store, "written"):
-            for job, flight in answered:
-                reply = flight.reply
-                assert reply is not None
-                if not reply.truncated and (flight.store is not store if flight.done() else job.sent):
+            for job, reply, flight in answered:
+                if not reply.truncated and (flight.store is not store if flight.ended.is_set() else job.sent):
                     if not (source := self.attempts.source_of(reply, wait)):
                         return False
                     tokens = reply.billed.tokens_in, reply.billed.tokens_out
@@ -367,25 +367,15 @@ class Run:
 
     # --- how a job ends -------------------------------------------------------------------------------------------
 
-    def _parsed(self, answered: Answered) -> list[Parsed]:
-        """The values of answers."""
-        parsed: list[Parsed] = []
-        for job, _ in answered:
-            value, rejection, reply = None, None, job.reply
-            assert reply is not None
-            try:
-                value = None if reply.truncated else accepted(reply.text, job.batch.accept)
-            except errors.AnswerRejected as error:
-                rejection = error
-            except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
-                rejection = errors.AnswerRejected(f"{type(error).__name__}: {error}")
-            parsed.append((job, value, rejection))
-        return parsed
+    def _values(self, answered: Answered) -> list[Value]:
+        """The values of answers; those that are not stored, since another process wrote, are stored first."""
+        self._put(answered)
+        return [_value(job, reply) for job, reply, _ in answered]
 
-    def _take_parsed(self, answers: Sequence[Parsed]) -> None:
-        for job, value, rejection in answers:
-            reply = job.reply
-            assert reply is not None
+    def _take_values(self, answered: Answered, parsing: asyncio.Future[list[Value]]) -> None:
+        self._unsettled -= len(answered)
+        _land(answered)
+        for (job, reply, _), (value, rejection) in zip(answered, parsing.result(), strict=True):
             if reply.truncated:
                 with_form = job.parameters.form is not None and self.attempts.state.structured is True
                 rejection = _cut(job.parameters.limit, with_form)
@@ -438,10 +428,19 @@ class Run:
         self._failed_repairs += job.repaired and not completion.ok
 
 
-def _unexpected(what: str, error: Exception) -> errors.LMRequestFailed:
-    failed = errors.LMRequestFailed(f"the request could not be {what}: {type(error).__name__}: {error}")
-    failed.__cause__ = error
-    return failed
+def _value(job: Job[Any], reply: Reply) -> Value:
+    try:
+        return None if reply.truncated else accepted(reply.text, job.batch.accept), None
+    except errors.AnswerRejected as rejection:
+        return None, rejection
+    except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
+        return None, errors.AnswerRejected(f"{type(error).__name__}: {error}")
+
+
+def _land(answered: Answered) -> None:
+    """Let the calls go on that wait for these answers."""
+    for _, _, flight in answered:
+        in_flight.end(flight)
 
 
 def _cut(limit: int | None, with_form: bool) -> errors.AnswerCut:

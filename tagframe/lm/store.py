@@ -59,6 +59,8 @@ _TABLES = (
     " noted_at REAL NOT NULL)",
     "CREATE TABLE batches (file TEXT PRIMARY KEY, source INTEGER NOT NULL REFERENCES sources, batch TEXT,"
     " requests TEXT NOT NULL, noted_at REAL NOT NULL)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {VERSION}",
 )
 _PUT = (
     "INSERT INTO answers (request, source, text, logprobs, tokens_in, tokens_out, seconds, recorded_at)"
@@ -339,11 +341,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     with connection:
         connection.execute("BEGIN IMMEDIATE")  # two processes may make the same store at once
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            for statement in (
-                *_TABLES,
-                f"PRAGMA application_id = {APPLICATION_ID}",
-                f"PRAGMA user_version = {VERSION}",
-            ):
+            for statement in _TABLES:
                 connection.execute(statement)
 
 

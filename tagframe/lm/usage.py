@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -79,7 +80,7 @@ class Usage:
         )
 
 
-_COUNTS = tuple(f.name for f in fields(Usage) if f.name != "dollars")
+_columns = attrgetter(*(f.name for f in fields(Usage)))
 FROM_STORE = Usage(prompts=1, stored=1)
 FAILED_IN_STORE = Usage(prompts=1, stored=1, failed=1)
 DUPLICATE = Usage(prompts=1, deduplicated=1)
@@ -88,11 +89,9 @@ FAILED_DUPLICATE = Usage(prompts=1, deduplicated=1, failed=1)
 
 def total(usages: Iterable[Usage]) -> Usage:
     """The sum of usages; its dollars are None if those of any usage are."""
-    listed = list(usages)
-    dollars: float | None = 0.0
-    for one in listed:
-        dollars = None if dollars is None or one.dollars is None else dollars + one.dollars
-    return Usage(dollars=dollars, **{name: sum(getattr(one, name) for one in listed) for name in _COUNTS})
+    columns: Any = zip(*map(_columns, (Usage(), *usages)), strict=True)
+    sums: Any = (None if None in column else sum(column) for column in columns)
+    return Usage(*sums)
 
 
 class Ledger:

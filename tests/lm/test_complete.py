@@ -347,7 +347,7 @@ def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(key: str):
 
 
 def test_a_transport_that_is_none():
-    with pytest.raises(InvalidArgument, match="'http' or 'litellm'"):
+    with pytest.raises(InvalidArgument, match="'http', 'litellm'"):
         LM("openai/x", api_base="http://here/v1", transport="carrier pigeon").complete(prompts(1))  # type: ignore[arg-type]
 
 

@@ -543,6 +543,24 @@ def test_a_refusal_that_passes_costs_no_row(status: int):
         assert server.count == 34
 
 
+IN_PASSING = {
+    "OpenAI": error(400, "We could not parse the JSON body of your request. (HINT: …)"),
+    "Anthropic": error(400, "The request body is not valid JSON: unexpected end of data: line 1 column 18030593"),
+    "Bedrock behind a gateway": error(400, "ThrottlingException: Too many tokens, please wait before trying again."),
+    "the same as a fault": error(500, "litellm.RateLimitError: Too many tokens, please wait before trying again."),
+    "a gateway": error(400, "Model is temporarily unavailable."),
+    "a server that loads": error(404, "model 'test' is currently loading"),
+}
+
+
+@pytest.mark.parametrize("who", IN_PASSING)
+def test_a_refusal_that_passes_by_its_words_costs_no_row(who: str):
+    with Server(lambda request: IN_PASSING[who] if request.attempt == 1 else "True") as server:
+        assert len(large(server.url)) == len(CITIES)
+        assert server.count == 2 * len(CITIES)
+        assert all(has_form(request) for request in server.requests)  # which was not to blame
+
+
 @pytest.mark.parametrize("status", [401, 404])
 def test_a_refusal_of_the_first_row_ends_the_run(status: int):
     with Server(lambda request: error(status)) as server:

@@ -155,7 +155,7 @@ def test_a_budget_is_only_ones_own(server: Server, lm: LM):
 async def landed(
     flights: InFlight, opened: int, ask: Callable[[], Awaitable[tuple[Answer, float]]], limit: int = 5
 ) -> Flight:
-    flight = await flights.share(("server", "model", b"key"), (limit,), opened, None, ask)
+    flight, _ = await flights.share(("server", "model", b"key"), (limit,), opened, None, ask)
     flights.end(flight)
     return flight
 

@@ -388,6 +388,30 @@ except KeyboardInterrupt:
 """
 
 
+ENDING = """
+import sys
+import threading
+from tagframe.lm import LM, Prompt
+
+lm = LM("openai/test", api_base=sys.argv[1], store=sys.argv[2], concurrency=4)
+work = lambda: print([one.text for one in lm.complete([Prompt.of(f"row {i}") for i in range(12)])])
+threading.Thread(target=work).start()
+print("the main thread ends", flush=True)
+"""
+
+
+def test_a_call_of_a_thread_goes_on_when_the_main_thread_has_ended(server: Server, tmp_path: Path):
+    ended = threading.Event()
+    server.answers = lambda request: Reply(answer_of(request.prompt), after=ended, latency=0.1)
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDING, server.url, str(tmp_path / "store.db")], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "the main thread ends\n"
+        ended.set()
+        assert process.stdout.readline() == f"{[answer_of(f'row {i}') for i in range(12)]}\n"
+
+
 def test_ctrl_c_stops_and_keeps_what_is_answered(server: Server, tmp_path: Path):
     server.answers = lambda request: answer_of(request.prompt) if request.number < 60 else scripted.HANG
     store = tmp_path / "store.db"

@@ -205,7 +205,11 @@ def test_what_litellm_takes_for_an_end(server: Server, warm_litellm: None, model
         ("", True),
         (None, True),
         ("<think>The row says", True),
+        ("<think>It does.</think>", True),
         ("<think>It does.</think>Tr", False),
+        ("[THINK]The row says", True),
+        ("<|channel|>analysis<|message|>The row says", True),
+        ("<|channel|>analysis<|message|>It does.<|end|><|start|>assistant<|channel|>final<|message|>Tr", False),
         ("The answer is", False),
     ],
 )
