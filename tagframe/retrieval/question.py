@@ -119,6 +119,24 @@ class Question:
         )
 
     @cached_property
+    def initials(self) -> tuple[str, ...]:
+        """The initials of two and of three words side by side, since a table may be called so.
+
+        >>> Question.of("How many launch points do launch sites in Sweden have?").initials
+        ('lp', 'ls')
+        """
+        runs: list[list[str]] = [[]]
+        end = 0
+        for word in self.words:
+            is_named = word.text.casefold() not in self.stop_words
+            if not is_named or not self.text[end : word.start].isspace():
+                runs.append([])
+            runs[-1] += [word.text[0].casefold()] * is_named
+            end = word.end
+        spans = ("".join(run[at : at + size]) for run in runs for size in (2, 3) for at in range(len(run) - size + 1))
+        return tuple(one for one in dict.fromkeys(spans) if one.isalpha() and one not in self.stop_words)
+
+    @cached_property
     def stop_words(self) -> frozenset[str]:
         """The words in lower case that name nothing: those of English, and of the question's language."""
         return function_words(word.text for word in self.words)
