@@ -29,9 +29,10 @@ from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Prepared, WithSubqueries, anchors
 from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
 from tagframe.retrieval.methods.sets import LARGEST, joined_directly, missing_joins, set_features, set_masks
-from tagframe.retrieval.methods.weights import FEW_TABLES, Weights, shipped_weights
+from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.problem import (
     CONFIDENCE,
+    FEW_TABLES,
     LINKED,
     MIN_REFERENCE,
     Floats,
@@ -41,7 +42,7 @@ from tagframe.retrieval.problem import (
     best_first,
 )
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.signals import Evidence, gather, near_duplicates, rows_of
+from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -237,7 +238,8 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
 
 def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
     """Tables of a set that are needed, whatever their chance: for each word of the question that no needed table has in
-    a name or a cell, the likeliest one that has it.
+    a name or a cell, the likeliest one that has it. A word that is neither a name nor of a table's own name may be in
+    any cell or column by chance: only a table that joins a needed one directly is needed for it.
 
     Of 600 questions of Spider, BIRD and spider_train in their own databases, 543 have all gold tables among the needed
     ones by this, 522 without; the needed ones are the gold ones in 450 and 447.
@@ -245,13 +247,17 @@ def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
     needed = (problem.anchor | (chance >= MIN_NEEDED)) & ~problem.opinion.any()
     inside = np.isin(np.arange(len(chance)), chosen) & ~problem.opinion.any()
     referred = (problem.link >= LINKED) & problem.refers
+    joined = joined_directly(problem.link, problem.refers)
+    called = problem.signals[:, SIGNALS.index("called")] > 0
     more: list[int] = []
-    rows = problem.fine[np.isin(problem.kind, _COVERED)] > 0
+    of_covered = np.isin(problem.kind, _COVERED)
+    rows, kinds = problem.fine[of_covered] > 0, problem.kind[of_covered]
     weight = chance * rows.sum(axis=0)
-    for has in rows:
-        if not (has & needed).any() and (has & inside).any():
+    for has, kind in zip(rows, kinds, strict=True):
+        may_cover = inside & (called | (kind != RowKind.SPOKEN) | joined[needed].any(axis=0))
+        if not (has & needed).any() and (has & may_cover).any():
             parents = referred[needed].any(axis=0) * len(rows)
-            more.append(int(np.where(has & inside, weight + parents, -1.0).argmax()))
+            more.append(int(np.where(has & may_cover, weight + parents, -1.0).argmax()))
             needed[more[-1]] = True
     return more
 
