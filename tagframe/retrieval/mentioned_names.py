@@ -141,7 +141,7 @@ def _words_of(question: Question, known: frozenset[str], initials: Iterable[str]
 def _rows(
     named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question_words: Sequence[str]
 ) -> Iterator[list[float]]:
-    places = {name: _places(question_words, name) for names in named for name in names if name}
+    places = {name: places_of(question_words, name) for names in named for name in names if name}
     # Of "the constructor results", ``results`` is no other name.
     inside = {place: len(name) for name in sorted(places, key=len) for place in places[name]}
     whole = {name for name, at in places.items() if any(inside[place] <= len(name) for place in at)}
@@ -149,8 +149,12 @@ def _rows(
         yield [1.0 if name in names else 0.5 * own.issuperset(name) for names, own in zip(named, words, strict=True)]
 
 
-def _places(question_words: Sequence[str], name: Name) -> set[int]:
-    """The places of a name whose words are side by side, or one word: "playlists" is a name that was split."""
+def places_of(question_words: Sequence[str], name: Name) -> set[int]:
+    """The places of a name whose words are side by side, or one word: "playlists" is a name that was split.
+
+    >>> sorted(places_of(["point", "constructor", "result"], ("constructor", "result")))
+    [1, 2]
+    """
     runs = [at for at, word in enumerate(question_words) if tuple(question_words[at : at + len(name)]) == name]
     whole = [at for at, word in enumerate(question_words) if word == "".join(name)]
     return {*whole, *(place for at in runs for place in range(at, at + len(name)))}
@@ -162,4 +166,6 @@ def has_name(text: str, name: str) -> bool:
     >>> has_name("Rows of the sales report", "sales_report"), has_name("Report all sales", "sales_report")
     (True, False)
     """
-    return bool(_places([stem(piece) for word in words_in(text) for piece in identifier_words(word.text)], _name(name)))
+    return bool(
+        places_of([stem(piece) for word in words_in(text) for piece in identifier_words(word.text)], _name(name))
+    )

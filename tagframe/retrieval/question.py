@@ -120,21 +120,16 @@ class Question:
 
     @cached_property
     def initials(self) -> tuple[str, ...]:
-        """The initials of two and of three words side by side, since a table may be called so.
+        """The initials of two words side by side and of three, since a table may be called so.
 
         >>> Question.of("How many launch points do launch sites in Sweden have?").initials
-        ('lp', 'ls')
+        ('lp', 'ls', 'lpl', 'pls', 'lss')
         """
-        runs: list[list[str]] = [[]]
-        end = 0
-        for word in self.words:
-            is_named = word.text.casefold() not in self.stop_words
-            if not is_named or not self.text[end : word.start].isspace():
-                runs.append([])
-            runs[-1] += [word.text[0].casefold()] * is_named
-            end = word.end
-        spans = ("".join(run[at : at + size]) for run in runs for size in (2, 3) for at in range(len(run) - size + 1))
-        return tuple(one for one in dict.fromkeys(spans) if one.isalpha() and one not in self.stop_words)
+        pairs = [one.text[0] + other.text[0] for one, other in pairwise(self.content) if other.start == one.end + 1]
+        letters = "".join(word.text[0] for word in self.content)
+        spans = [*pairs, *(letters[at : at + 3] for at in range(len(letters) - 2))]
+        known = dict.fromkeys(span.casefold() for span in spans if span.isalpha())
+        return tuple(span for span in known if span not in self.stop_words)
 
     @cached_property
     def stop_words(self) -> frozenset[str]:

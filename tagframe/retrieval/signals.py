@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,10 @@ from tagframe.retrieval.cell_values import ValueHit, cell_name_rows, cell_term_r
 from tagframe.retrieval.denied import named_by, own_words, spelt_forms
 from tagframe.retrieval.joinability import overlap
 from tagframe.retrieval.learned import Known
-from tagframe.retrieval.mentioned_names import mentioned_names
+from tagframe.retrieval.mentioned_names import mentioned_names, places_of
 from tagframe.retrieval.problem import FEW_TABLES, Floats, RowKind, best_first
 from tagframe.retrieval.question import USUAL_NAMES, Question
-from tagframe.retrieval.words import forms, terms
+from tagframe.retrieval.words import forms, stem, terms
 
 if TYPE_CHECKING:
     from tagframe.retrieval.checked_plan import ModelPlan
@@ -60,7 +61,7 @@ dense_apart           how far ``dense`` stands out, in standard deviations over 
 width                 log of the number of columns: one of many columns is near to any word; database_width likewise
 database_apart        how far database_words stands out among databases of its width; a word counts most if it is near
                       to one database only
-called                how many of the question's words name this table and no other; 0 in a large corpus
+called                how many of the question's words call this table and no other; 0 in a large corpus
 ====================  ================================================================================================
 
 Shares, ranks and standard deviations mean the same in a corpus of ten tables as in one of ten thousand.
@@ -376,14 +377,25 @@ def _named_rows(index: RetrievalIndex, known: Mapping[str, Sequence[str]]) -> tu
 
 
 def _called(index: RetrievalIndex, question: Question) -> Floats:
-    """How many words of the question name each table; a word that names several counts in parts."""
+    """How many words of the question call each table and no other; those of a whole name call its table ("the
+    constructor results"), and so does a column that is written as in the table ("penalty minutes (PIM)")."""
     called = np.zeros(len(index.tables))
-    if len(called) <= FEW_TABLES:
-        position = {table.id: number for number, table in enumerate(index.tables)}
-        own = own_words(position)
-        for word in question.content:
-            named = [position[table] for table in named_by(spelt_forms(word.text), own)]
-            called[named] += 1 / max(len(named), 1)
+    if len(called) > FEW_TABLES:
+        return called
+    position = {table.id: number for number, table in enumerate(index.tables)}
+    own = own_words(position)
+    spoken = [stem(word.text.casefold()) for word in question.content]
+    names = ((name, table) for table in range(len(called)) for name in index.names_of(table).of_table)
+    whole = [(len(name), at, table) for name, table in names if len(name) > 1 for at in places_of(spoken, name)]
+    alone = {at: [table] for _, at, table in sorted(whole)}
+    tables = [
+        alone.get(at) or [position[table] for table in named_by(spelt_forms(word.text), own)]
+        for at, word in enumerate(question.content)
+    ]
+    columns = [{column.name for column in table.columns} for table in index.tables]
+    written = {word for word in re.findall(r"\w+", question.text) if word[1:] != word[1:].lower() or "_" in word}
+    tables += [[table for table, names in enumerate(columns) if word in names] for word in sorted(written)]
+    np.add.at(called, [one[0] for one in tables if len(one) == 1], 1.0)
     return called
 
 

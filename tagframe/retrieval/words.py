@@ -54,7 +54,7 @@ FUNCTION_WORDS = tuple(
         menos na nas nenhum nenhuma não no nos o onde os ou para pela pelo por qual quais quando quantas quantos que
         quem se sem ser seu seus são sua suas também tem teve todas todos um uma à é""",
         """a albo bez co czy dla do gdzie i ich ile ilu jak jaka jaki jakie jest każda każde każdego każdej każdy
-        kto które którego której który których którym ma mają mniej na nie nad niż od oraz po pod przez
+        kto które którego której który których którym lub ma mają mniej na nie nad niż od oraz po pod przez
         przy się są ten to tych w we więcej wszystkich z za ze został żaden żadna żadnych""",
         """alla alle at att av blev de den det ei eller en er et ett flest fra från för for ha hade har hur hvem
         hver hvilke hvilken hvilket hvor i ikke inga ingen inget inte med mellom mellan mer mere mest mindre och og

@@ -74,6 +74,21 @@ def test_a_word_of_one_table_calls_it_in_a_small_corpus(schema, words):
     assert not called[1].any()
 
 
+@pytest.mark.parametrize(
+    ("question", "called"),
+    [
+        ("points by constructor results", [1, 0, 0]),
+        ("points by results", [0, 0, 1]),
+        ("penalty minutes (PIM) and wins", [0, 1, 0]),
+        ("pim", [0, 0, 0]),
+    ],
+)
+def test_a_whole_name_or_a_column_as_written_calls_its_table(question, called, schema, words):
+    tables = {"a.constructor_results": ["points"], "a.goals": ["PIM", "points"], "a.results": ["points"]}
+    evidence = gather(RetrievalIndex(schema(**tables), words), Question.of(question))
+    assert np.minimum(signal(evidence, "called"), 1).tolist() == called
+
+
 def test_a_table_is_named_by_its_whole_name(index):
     evidence = gather(index, Question.of("the amount of a loan"))
     assert signal(evidence, "name_share")[row(index, "bank.loan")] == 1.0
