@@ -20,7 +20,8 @@ from tag_bench.fit import Fitted, Given, folds, grouped, left_out, rounded
 from tag_bench.fit.examples import Example, Maker
 from tag_bench.fit.likelihood import fit_sets
 from tag_bench.fit.tables import automatic, judge
-from tagframe.retrieval.methods.weights import FEW_TABLES, Weights, shipped_weights
+from tagframe.retrieval.methods.weights import Weights, shipped_weights
+from tagframe.retrieval.problem import FEW_TABLES
 
 OF_FILES = 3.0
 """The weight of a folder of files, relative to a benchmark with as many questions: they are what users have."""

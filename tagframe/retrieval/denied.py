@@ -6,12 +6,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, dropwhile, takewhile
+from itertools import chain, dropwhile
 from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import table_entity
-from tagframe.retrieval.words import FUNCTION_WORDS, forms, language_of, stem, words_in
+from tagframe.retrieval.words import FEWEST_SHARED, FUNCTION_WORDS, forms, is_like, language_of, stem, words_in
 
 _LACKS = frozenset(
     """without no none lack lacks lacking missing kein keine keinen keiner keines keinem ohne sans aucun aucune
@@ -35,8 +35,6 @@ _NEVER = frozenset("never nie niemals jamais nunca jamás mai nooit aldrig aldri
 """These deny what is done, after "is" and "were", too."""
 _BOUNDS = frozenset("more less fewer later earlier longer shorter older higher lower only just matter".split())
 """After a denial these bound a number: "no more than 5"."""
-_FEWEST_SHARED, _SHARED = 5, 0.58
-"""Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _FEWEST_IN_SHORT, _FEWEST_LEFT_OUT = 3, 4
 """A word is short for another that has its letters, at least so many, and at least so many more."""
 _REACH = 8
@@ -146,6 +144,7 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
     parts = words_in(question)
     words = _spelt(question)
     own = own_words(tables, words)
+    words = _with_initials(words, {word for some in own.values() for word in some})
     for place, spelt in enumerate(words):
         if place + 1 < len(words) and (words[place + 1][0] in _BOUNDS or words[place + 1][0][:1].isdigit()):
             continue
@@ -186,6 +185,16 @@ def _spelt(question: str) -> list[tuple[str, ...]]:
     language = language_of(word.casefold() for word in words)
     other = {word for sign, some in _MEAN_OTHERWISE.items() if sign in language for word in some}
     return [("", *spelt[1:]) if spelt[0] in other else spelt for spelt in map(spelt_forms, words)]
+
+
+def _with_initials(words: Sequence[tuple[str, ...]], called: Collection[str]) -> list[tuple[str, ...]]:
+    """The words, with the initials of each and the next one if a table is called so.
+
+    >>> tables_denied("Sites without launch points", {"space.sites": ["name"], "space.lp": ["site"]})
+    ['space.lp']
+    """
+    pairs = [one[0][:1] + after[0][:1] for one, after in zip(words, [*words[1:], ("",)], strict=True)]
+    return [(*one, pair) if len(pair) > 1 and pair in called else one for one, pair in zip(words, pairs, strict=True)]
 
 
 def _is_column(column: str, denial: Sequence[Sequence[str]]) -> bool:
@@ -282,7 +291,7 @@ def own_words(tables: Iterable[str], spoken: Iterable[Sequence[str]] = ()) -> di
 def _apart(words: Iterable[str], spoken: Collection[str]) -> Iterator[str]:
     """The words; of one that begins with a spoken word, both parts."""
     for word in words:
-        starts = (other for other in spoken if len(other) >= _FEWEST_SHARED and is_short_for(other, word))
+        starts = (other for other in spoken if len(other) >= FEWEST_SHARED and is_short_for(other, word))
         start = max(starts, key=len, default="")
         yield from filter(None, (start, word[len(start) :]))
 
@@ -304,7 +313,7 @@ def named_by(spelt: Sequence[str], own: Mapping[str, set[str]]) -> list[str]:
     named = [
         table
         for table, words in own.items()
-        if not words.isdisjoint(spelt) or any(_is_like(spelt[1], word) for word in words)
+        if not words.isdisjoint(spelt) or any(is_like(spelt[1], word) for word in words)
     ]
     return named or [table for table, words in own.items() if any(is_short_for(word, spelt[1]) for word in words)]
 
@@ -316,13 +325,3 @@ def is_short_for(short: str, word: str) -> bool:
     [True, True, False]
     """
     return len(short) >= _FEWEST_IN_SHORT and len(word) - len(short) >= _FEWEST_LEFT_OUT and word.startswith(short)
-
-
-def _is_like(word: str, other: str) -> bool:
-    """Whether two words begin alike, as a verb and its noun do.
-
-    >>> _is_like("bestellt", "bestellung"), _is_like("ordine", "ordini"), _is_like("station", "statistic")
-    (True, True, False)
-    """
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
-    return shared >= _FEWEST_SHARED and shared >= _SHARED * max(len(word), len(other))

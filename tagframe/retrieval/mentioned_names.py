@@ -7,7 +7,7 @@ other evidence, and may return a smaller set that seems likely enough. With ``k=
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -79,7 +79,7 @@ def mentioned_names(
     of_tables, of_columns, words, attributes = zip(*map(index.names_of, tables), strict=True) if tables else [()] * 4
     # An id of a thing is not the thing.
     rows = [
-        *_rows(of_tables, attributes, _words_of(question, frozenset[str]().union(*attributes))),
+        *_rows(of_tables, attributes, _words_of(question, frozenset[str]().union(*attributes), question.initials)),
         *_rows(of_columns, words, _words_of(question, frozenset[str]().union(*words))),
     ]
     rows += _of_counted(index, question, tables)
@@ -121,10 +121,10 @@ def _name(name: str) -> Name:
     return tuple(map(stem, identifier_words(name)))
 
 
-def _words_of(question: Question, known: frozenset[str]) -> list[str]:
+def _words_of(question: Question, known: frozenset[str], initials: Iterable[str] = ()) -> list[str]:
     """The question's words in order, each in the form in which names have it; "" for a stop word.
 
-    Those with hyphens follow, each as one word.
+    Those with hyphens follow, each as one word, and initials.
     """
     words, before = [], ""
     for word in question.words:
@@ -135,22 +135,29 @@ def _words_of(question: Question, known: frozenset[str]) -> list[str]:
                 one = next((form for form in forms(one) if form in known), one)
             words.append(one if is_noun else "")
             before = piece
-    return [*words, *(part for word in question.joined for part in ("", word))]
+    return [*words, *(part for word in (*question.joined, *initials) for part in ("", word))]
 
 
 def _rows(
     named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question_words: Sequence[str]
 ) -> Iterator[list[float]]:
-    whole = {name for names in named for name in names if name and _has(question_words, name)}
+    places = {name: places_of(question_words, name) for names in named for name in names if name}
+    # Of "the constructor results", ``results`` is no other name.
+    inside = {place: len(name) for name in sorted(places, key=len) for place in places[name]}
+    whole = {name for name, at in places.items() if any(inside[place] <= len(name) for place in at)}
     for name in sorted(name for name in whole if not all(map(str.isdecimal, name))):
         yield [1.0 if name in names else 0.5 * own.issuperset(name) for names, own in zip(named, words, strict=True)]
 
 
-def _has(question_words: Sequence[str], name: Name) -> bool:
-    """Whether the words of a name are side by side, or one word: "playlists" is a name that was split."""
-    return "".join(name) in question_words or any(
-        tuple(question_words[at : at + len(name)]) == name for at, word in enumerate(question_words) if word == name[0]
-    )
+def places_of(question_words: Sequence[str], name: Name) -> set[int]:
+    """The places of a name whose words are side by side, or one word: "playlists" is a name that was split.
+
+    >>> sorted(places_of(["point", "constructor", "result"], ("constructor", "result")))
+    [1, 2]
+    """
+    runs = [at for at, word in enumerate(question_words) if tuple(question_words[at : at + len(name)]) == name]
+    whole = [at for at, word in enumerate(question_words) if word == "".join(name)]
+    return {*whole, *(place for at in runs for place in range(at, at + len(name)))}
 
 
 def has_name(text: str, name: str) -> bool:
@@ -159,4 +166,6 @@ def has_name(text: str, name: str) -> bool:
     >>> has_name("Rows of the sales report", "sales_report"), has_name("Report all sales", "sales_report")
     (True, False)
     """
-    return _has([stem(piece) for word in words_in(text) for piece in identifier_words(word.text)], _name(name))
+    return bool(
+        places_of([stem(piece) for word in words_in(text) for piece in identifier_words(word.text)], _name(name))
+    )

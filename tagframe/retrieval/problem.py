@@ -26,6 +26,9 @@ Floats = npt.NDArray[np.float64]
 CONFIDENCE = 0.9
 """The default confidence of ``k="auto"`` that the tables are complete."""
 
+FEW_TABLES = 40
+"""In a larger corpus some table is nearer to any word by chance."""
+
 LINKED = 0.5
 """Two tables count as linked from this link score on."""
 MIN_REFERENCE = 0.05

@@ -119,6 +119,19 @@ class Question:
         )
 
     @cached_property
+    def initials(self) -> tuple[str, ...]:
+        """The initials of two words side by side and of three, since a table may be called so.
+
+        >>> Question.of("How many launch points do launch sites in Sweden have?").initials
+        ('lp', 'ls', 'lpl', 'pls', 'lss')
+        """
+        pairs = [one.text[0] + other.text[0] for one, other in pairwise(self.content) if other.start == one.end + 1]
+        letters = "".join(word.text[0] for word in self.content)
+        spans = [*pairs, *(letters[at : at + 3] for at in range(len(letters) - 2))]
+        known = dict.fromkeys(span.casefold() for span in spans if span.isalpha())
+        return tuple(span for span in known if span not in self.stop_words)
+
+    @cached_property
     def stop_words(self) -> frozenset[str]:
         """The words in lower case that name nothing: those of English, and of the question's language."""
         return function_words(word.text for word in self.words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,10 @@ from tagframe.retrieval.cell_values import ValueHit, cell_name_rows, cell_term_r
 from tagframe.retrieval.denied import named_by, own_words, spelt_forms
 from tagframe.retrieval.joinability import overlap
 from tagframe.retrieval.learned import Known
-from tagframe.retrieval.mentioned_names import mentioned_names
-from tagframe.retrieval.problem import Floats, RowKind, best_first
+from tagframe.retrieval.mentioned_names import mentioned_names, places_of
+from tagframe.retrieval.problem import FEW_TABLES, Floats, RowKind, best_first
 from tagframe.retrieval.question import USUAL_NAMES, Question
-from tagframe.retrieval.words import forms, known_form, terms
+from tagframe.retrieval.words import forms, stem, terms
 
 if TYPE_CHECKING:
     from tagframe.retrieval.checked_plan import ModelPlan
@@ -30,7 +31,7 @@ SIGNALS = tuple(
     """dense lexical column words attributes name name_share column_name attribute_name value plain_value only_value
     only_here neighbour neighbour_alone database database_top3 description database_lexical database_words
     database_attributes database_named named words_apart dense_apart lexical_apart width database_width
-    database_apart""".split()
+    database_apart called""".split()
 )
 """The signals of a table, in the order of ``SelectionProblem.signals``.
 
@@ -60,6 +61,7 @@ dense_apart           how far ``dense`` stands out, in standard deviations over 
 width                 log of the number of columns: one of many columns is near to any word; database_width likewise
 database_apart        how far database_words stands out among databases of its width; a word counts most if it is near
                       to one database only
+called                how many of the question's words call this table and no other; 0 in a large corpus
 ====================  ================================================================================================
 
 Shares, ranks and standard deviations mean the same in a corpus of ten tables as in one of ten thousand.
@@ -150,13 +152,18 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
     relevance = calibrated(index.relevance(question), index.embedder)
     stems = question.stems
     dense, words, attributes = relevance.table, relevance.words, relevance.attributes
-    lexical = _over_best(index.lexical.scores(question.terms))
+    words_known = {word: index.vocabulary.forms(word, is_foreign=question.is_foreign) for word in stems}
+    words_known |= {word: (word,) for word in question.initials if index.vocabulary.calls_a_table(word)}
+    spelt = [
+        form for word in (*question.terms, *(words_known.keys() - {*stems})) for form in words_known[word] or (word,)
+    ]
+    lexical = _over_best(index.lexical.scores(spelt))
     together = dense + lexical
-    name, name_share = index.vocabulary.names.matched(stems)
-    matched, share = index.vocabulary.columns.matched(stems)
+    name, name_share = index.vocabulary.names.matched(words_known.values())
+    matched, share = index.vocabulary.columns.matched(words_known.values())
     hits = index.values.hits(question)
     neighbour = _neighbour(index, together)
-    named_rows, named_labels = _named_rows(index, stems)
+    named_rows, named_labels = _named_rows(index, words_known)
     name_rows, only_here = cell_name_rows(index, hits, dict(zip(named_labels, named_rows, strict=True)))
     named_most = max(float(named_rows.max(axis=1).sum()) if len(named_rows) else 0.0, 1e-9)
     database_words = index.by_database(words)
@@ -178,8 +185,8 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
         "neighbour_alone": neighbour * index.one_database,
         "database": index.by_database(together),
         "database_top3": _top3(index, together),
-        "description": _over_best(index.descriptions.scores(question.terms)),
-        "database_lexical": _over_best(index.database_words.scores(question.terms))[index.database],
+        "description": _over_best(index.descriptions.scores(spelt)),
+        "database_lexical": _over_best(index.database_words.scores(spelt))[index.database],
         "database_words": _mean(database_words),
         "database_attributes": _mean(index.by_database(attributes)),
         "database_named": index.by_database(named_rows).sum(axis=0) / named_most,
@@ -190,6 +197,7 @@ def gather(index: RetrievalIndex, question: Question) -> Evidence:
         "width": np.log(np.maximum(widths, 1.0)),
         "database_width": database_width,
         "database_apart": _beyond_width(index, database_words, database_width),
+        "called": _called(index, question),
     }
     value_rows = np.zeros((len(hits), count))
     for row, hit in zip(value_rows, hits, strict=True):
@@ -275,7 +283,7 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         hit
         for hit in evidence.values
         if not any(map(str.isdecimal, hit.text))
-        and not index.vocabulary.names.matched(terms(hit.text))[0].any()
+        and not index.vocabulary.names.matched(map(index.vocabulary.forms, terms(hit.text)))[0].any()
         and not (" " not in hit.text and named_by(spelt_forms(hit.text), own))
     ]
     more = {
@@ -355,17 +363,40 @@ def _beyond_width(index: RetrievalIndex, database_words: Floats, database_width:
     return np.asarray((lead / max(float(lead.sum()), 1e-9)) @ beyond)[index.database]
 
 
-def _named_rows(index: RetrievalIndex, stems: Sequence[str]) -> tuple[Floats, list[str]]:
+def _named_rows(index: RetrievalIndex, known: Mapping[str, Sequence[str]]) -> tuple[Floats, list[str]]:
     """For each word in names: its rarity × its share of the best name of each table that has it."""
     rows, labels = [], []
-    for word in stems:
-        form = known_form(word, index.vocabulary.rarity)
-        if form is not None:
-            _, of_name = index.vocabulary.names.matched([word])
-            _, of_column = index.vocabulary.columns.matched([word])
-            rows.append(np.maximum(of_name, index.by_table(of_column)) * index.vocabulary.rarity[form])
+    for word, spelt in known.items():
+        if spelt:
+            _, of_name = index.vocabulary.names.matched([spelt])
+            _, of_column = index.vocabulary.columns.matched([spelt])
+            rarity = min(index.vocabulary.rarity[form] for form in spelt)
+            rows.append(np.maximum(of_name, index.by_table(of_column)) * rarity)
             labels.append(word)
     return np.array(rows).reshape(len(rows), len(index.tables)), labels
+
+
+def _called(index: RetrievalIndex, question: Question) -> Floats:
+    """How many words of the question call each table and no other; those of a whole name call its table ("the
+    constructor results"), and so does a column that is written as in the table ("penalty minutes (PIM)")."""
+    called = np.zeros(len(index.tables))
+    if len(called) > FEW_TABLES:
+        return called
+    position = {table.id: number for number, table in enumerate(index.tables)}
+    own = own_words(position)
+    spoken = [stem(word.text.casefold()) for word in question.content]
+    names = ((name, table) for table in range(len(called)) for name in index.names_of(table).of_table)
+    whole = [(len(name), at, table) for name, table in names if len(name) > 1 for at in places_of(spoken, name)]
+    alone = {at: [table] for _, at, table in sorted(whole)}
+    tables = [
+        alone.get(at) or [position[table] for table in named_by(spelt_forms(word.text), own)]
+        for at, word in enumerate(question.content)
+    ]
+    columns = [{column.name for column in table.columns} for table in index.tables]
+    written = {word for word in re.findall(r"\w+", question.text) if word[1:] != word[1:].lower() or "_" in word}
+    tables += [[table for table, names in enumerate(columns) if word in names] for word in sorted(written)]
+    np.add.at(called, [one[0] for one in tables if len(one) == 1], 1.0)
+    return called
 
 
 def _top3(index: RetrievalIndex, together: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -15,12 +15,16 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import Arrays, text_array, texts_of
 from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.words import known_form, stem, terms
+from tagframe.retrieval.words import known_forms, stem, terms
 
 Numbers = npt.NDArray[np.int64]
 
 _FULL_WEIGHT_WORDS = 12
 """Up to so many different words of a description count in full for the name; in a longer one, each counts less."""
+
+
+_MIN_SHARING = 3
+"""A word of the names of all tables, at least so many, says nothing: ``towns_utf8``, ``lakes_utf8``, ``roads_utf8``."""
 
 
 class Vocabulary:
@@ -53,6 +57,9 @@ class Vocabulary:
         having = np.concatenate([of_tables.words, of_columns.words]) * count
         once = np.unique(having + np.concatenate([of_tables.positions, owner[of_columns.positions]]))
         rarity = np.log1p(len(tables) / np.bincount(once // count, minlength=len(names.words))) / math.log1p(count)
+        if len(tables) >= _MIN_SHARING:
+            own = np.bincount(of_tables.words[of_tables.own], minlength=len(rarity))
+            rarity[own == len(tables)] = 0.0
         self.names = _Postings.of(list(names.words), rarity, of_tables, len(tables))
         self.columns = _Postings.of(list(names.words), rarity, of_columns, len(owner))
         self.rarity = dict(zip(names.words, rarity.tolist(), strict=True))
@@ -62,6 +69,14 @@ class Vocabulary:
         arrays = {"words": text_array(list(self.rarity)), "rarity": np.array(list(self.rarity.values()))}
         parts = {"names": self.names, "columns": self.columns}
         return arrays | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _ARRAYS}
+
+    def forms(self, word: str, *, is_foreign: bool = False) -> tuple[str, ...]:
+        """The words of names that a word of a question means (:func:`~tagframe.retrieval.words.known_forms`)."""
+        return known_forms(word, self.rarity, is_foreign=is_foreign)
+
+    def calls_a_table(self, word: str) -> bool:
+        """Whether a word is in the name of a table."""
+        return word in self.rarity and bool(self.names.matched([(word,)])[0].any())
 
     def explains(self, text: str) -> bool:
         """Whether names have all words of a text; then the text may not be a value."""
@@ -165,13 +180,19 @@ class _Postings:
         positions = places.positions[order].astype(np.int32)
         return cls(words, rarity, starts, positions, places.own[order], np.maximum(total, 1e-9))
 
-    def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """For each name, the rarity of the words that it has, and its share of the name's rarity, at most 1."""
+    def matched(self, words: Iterable[Sequence[str]]) -> tuple[Floats, Floats]:
+        """For each name, the rarity of the words that it has, and its share of the name's rarity, at most 1.
+
+        Args:
+            words: the forms of each, as in :meth:`Vocabulary.forms`.
+        """
         rarity = np.zeros(len(self.total))
-        for word in words:
-            form = known_form(word, self._number)
-            if form is not None:
-                number = self._number[form]
+        for forms in words:
+            best = np.zeros(len(self.total))
+            for number in map(self._number.__getitem__, forms):
                 part = slice(self.starts[number], self.starts[number + 1])
-                rarity[self.positions[part]] += self._rarity[number] * self._weight[part]
+                best[self.positions[part]] = np.maximum(
+                    best[self.positions[part]], self._rarity[number] * self._weight[part]
+                )
+            rarity += best
         return rarity, np.minimum(rarity / self.total, 1.0)

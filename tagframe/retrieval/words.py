@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words, singular, without_accents
@@ -53,7 +54,7 @@ FUNCTION_WORDS = tuple(
         menos na nas nenhum nenhuma não no nos o onde os ou para pela pelo por qual quais quando quantas quantos que
         quem se sem ser seu seus são sua suas também tem teve todas todos um uma à é""",
         """a albo bez co czy dla do gdzie i ich ile ilu jak jaka jaki jakie jest każda każde każdego każdej każdy
-        kto które którego której który których którym ma mają mniej na nie nad niż od oraz po pod przez
+        kto które którego której który których którym lub ma mają mniej na nie nad niż od oraz po pod przez
         przy się są ten to tych w we więcej wszystkich z za ze został żaden żadna żadnych""",
         """alla alle at att av blev de den det ei eller en er et ett flest fra från för for ha hade har hur hvem
         hver hvilke hvilken hvilket hvor i ikke inga ingen inget inte med mellom mellan mer mere mest mindre och og
@@ -254,3 +255,28 @@ def _forms(word: str) -> Iterator[str]:
 def known_form(word: str, known: Container[str]) -> str | None:
     """The word if it is known, else its likeliest form that is; None if none is."""
     return word if word in known else next((form for form in forms(word) if form in known), None)
+
+
+FEWEST_SHARED, _SHARED = 5, 0.58
+"""Words are alike if they begin with so many letters in common, and so much of the longer one."""
+
+
+def is_like(word: str, other: str) -> bool:
+    """Whether two words begin alike, as a verb and its noun do, or two cases of a noun.
+
+    >>> is_like("bestellt", "bestellung"), is_like("sejmikow", "sejmiki"), is_like("station", "statistic")
+    (True, True, False)
+    """
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
+    return shared >= FEWEST_SHARED and shared >= _SHARED * max(len(word), len(other))
+
+
+def known_forms(word: str, known: Collection[str], *, is_foreign: bool) -> tuple[str, ...]:
+    """The known words that a word means: itself or its likeliest form; without one, in another language than English
+    all that begin alike, as its endings are not known."""
+    form = known_form(word, known)
+    if form is not None or not is_foreign:
+        return () if form is None else (form,)
+    plain = without_accents(word)
+    start = plain[:FEWEST_SHARED]
+    return tuple(one for one in known if one.startswith(start) and is_like(one, plain))

@@ -7,6 +7,7 @@ import pytest
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.methods.auto import (
     FEW_TABLES,
+    MIN_CALLED,
     MOST_KNOWABLE_TABLES,
     POOL,
     Posterior,
@@ -359,19 +360,33 @@ def test_anchors_are_in_every_set_and_not_counted():
 
 
 @pytest.mark.parametrize(
-    ("has", "needed"),
-    [([0, 0, 0, 1], [0, 1, 3]), ([0, 0, 1, 1], [0, 1, 2]), ([0, 1, 1, 0], [0, 1]), ([0, 0, 0, 0], [0, 1])],
+    ("has", "kind", "needed"),
+    [
+        ([0, 0, 0, 1], RowKind.CELL, [0, 1, 3]),
+        ([0, 0, 1, 1], RowKind.CELL, [0, 1, 2]),
+        ([0, 1, 1, 0], RowKind.CELL, [0, 1]),
+        ([0, 0, 0, 0], RowKind.CELL, [0, 1]),
+        pytest.param([0, 0, 0, 1], RowKind.SPOKEN, [0, 1], id="a word of a table that nothing joins"),
+    ],
 )
-def test_the_likeliest_table_with_a_word_that_no_needed_one_has_is_needed(has, needed):
-    problem = problem_of([4.0, 4.0, -2.0, -2.5], fine=[has], kind=[RowKind.SPOKEN])
+def test_the_likeliest_table_with_a_word_that_no_needed_one_has_is_needed(has, kind, needed):
+    problem = problem_of([4.0, 4.0, -2.0, -2.5], fine=[has], kind=[kind])
     assert np.flatnonzero(fitted(problem, 4, WEIGHTS).probability >= 0.5).tolist() == needed
     judged = replace(problem, opinion=np.array([1.0, 1.0, -1.0, -1.0]))
     assert np.flatnonzero(fitted(judged, 4, WEIGHTS).probability >= 0.5).tolist() == [0, 1]
 
 
+def test_a_table_that_a_word_calls_is_needed_for_it_though_nothing_joins_it():
+    problem = problem_of([4.0, 4.0, -2.0, -2.5], fine=[[0, 0, 0, 1]], kind=[RowKind.SPOKEN])
+    problem.signals[3, SIGNALS.index("called")] = 1.0
+    chance = fitted(problem, 4, WEIGHTS).probability
+    assert chance[3] == MIN_CALLED
+    assert chance[2] < 0.5
+
+
 def test_of_tables_with_a_word_that_no_needed_one_has_the_one_with_more_words_is_needed():
-    problem = problem_of([4.0, 4.0, -2.0, -2.1], fine=[[0, 0, 1, 1]], kind=[RowKind.SPOKEN])
-    more = problem_of([4.0, 4.0, -2.0, -2.1], fine=[[0, 0, 1, 1], [1, 0, 0, 1]], kind=[RowKind.SPOKEN] * 2)
+    problem = problem_of([4.0, 4.0, -2.0, -2.1], fine=[[0, 0, 1, 1]], kind=[RowKind.CELL])
+    more = problem_of([4.0, 4.0, -2.0, -2.1], fine=[[0, 0, 1, 1], [1, 0, 0, 1]], kind=[RowKind.CELL] * 2)
     needed = [np.flatnonzero(fitted(one, 4, WEIGHTS).probability >= 0.5).tolist() for one in (problem, more)]
     assert needed == [[0, 1, 2], [0, 1, 3]]
 

@@ -6,7 +6,7 @@ import pytest
 import tagframe as tf
 from tagframe.retrieval.cell_values import ValueIndex
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.words import forms, known_form
+from tagframe.retrieval.words import forms, known_form, known_forms
 
 
 def events(*kinds):
@@ -70,6 +70,14 @@ def test_a_table_is_found_by_another_form_of_its_name(question, name, method):
     corpus = tf.open_corpus({f"a.{one}": pd.DataFrame({"x": [1]}) for one in (name, "ware", "precio", "zona")})
     found = tf.retrieve_tables(question, corpus, k=1, method=method, embedder=None)
     assert found.ids == [f"a.{name}"]
+
+
+def test_in_other_languages_all_names_that_begin_alike_are_meant():
+    known = ["kandydaci", "kandydatow", "kandela", "sejmiki"]
+    assert known_forms("kandyduje", known, is_foreign=True) == ("kandydaci", "kandydatow")
+    assert known_forms("sejmików", known, is_foreign=True) == ("sejmiki",)
+    assert known_forms("kandydatów", known, is_foreign=True) == ("kandydatow",)
+    assert known_forms("sejmików", known, is_foreign=False) == ()
 
 
 def test_a_word_that_is_known_stays_as_it_is():

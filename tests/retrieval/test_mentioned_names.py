@@ -6,6 +6,9 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.mentioned_names import mentioned_names
+from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import accented, forms
 
 
@@ -205,3 +208,26 @@ def test_another_table_with_a_cell_that_the_question_names_is_found_if_the_first
     )
     found = corpus.retrieve_tables("How many stakes concern a granivore in a plot that was a control then?")
     assert {"a.stakes", "a.plots", "a.plot_history"} <= {*found.ids}
+
+
+RACES = tables(
+    races={"race": IDS, "round": column(range(1, 9), 40)},
+    results={"race": column(IDS, 120), "driver": column(range(60), 120), "points": column(range(9), 120)},
+    constructor_results={"race": column(IDS, 80), "constructor": column(range(9), 80), "points": column(range(9), 80)},
+    lp={"lp": range(700, 730), "race": column(IDS, 30)},
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "row", "is_said"),
+    [
+        ("points by constructor results", [0.5, 0, 0, 1], False),
+        ("points by results and by constructor results", [0.5, 0, 0, 1], True),
+        ("How many lap penalties have a race?", [0, 1, 0, 0], True),
+        ("How many laps have a penalty?", [0, 1, 0, 0], False),
+    ],
+)
+def test_a_longer_name_has_its_words_for_itself_and_initials_are_a_name(question, row, is_said, words):
+    index = RetrievalIndex(tf.open_corpus(RACES), words)
+    assert [table.name for table in index.tables] == ["constructor_results", "lp", "races", "results"]
+    assert (row in mentioned_names(index, Question.of(question), range(4)).tolist()) == is_said

@@ -7,7 +7,7 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import Corpus
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.problem import RowKind
+from tagframe.retrieval.problem import FEW_TABLES, RowKind
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import FACTS, SIGNALS, gather, near_duplicates
 from tagframe.retrieval.vocabulary import Vocabulary
@@ -41,9 +41,52 @@ def test_rare_words_of_names_count_more(schema):
     vocabulary = Vocabulary(schema(**{"a.x": ["id", "salary"], "a.y": ["id"], "a.z": ["id"]}).profiles)
     assert vocabulary.rarity["salary"] == 1.0
     assert vocabulary.rarity["id"] < 1.0
-    matched, share = vocabulary.columns.matched(["salary", "nothing"])
+    matched, share = vocabulary.columns.matched([vocabulary.forms(word) for word in ("salary", "nothing")])
     assert matched.tolist() == [0.0, 1.0, 0.0, 0.0]
     assert share.tolist() == [0.0, 1.0, 0.0, 0.0]
+
+
+def test_a_word_of_all_tables_names_says_nothing(schema):
+    vocabulary = Vocabulary(schema(**{"a.towns_utf8": ["x"], "a.lakes_utf8": ["x"], "a.roads_utf8": ["x"]}).profiles)
+    _, share = vocabulary.names.matched([vocabulary.forms("lake")])
+    assert sorted(share.tolist()) == [0.0, 0.0, 1.0]
+
+
+def test_words_of_other_languages_are_in_names_that_begin_alike(schema, words):
+    tables = {"a.kandydaci_sejmiki": ["plec", "wiek"], "a.okregi_rady": ["liczba_kandydatow"], "a.listy": ["nazwa"]}
+    index = RetrievalIndex(schema(**tables), words)
+    assert [table.name for table in index.tables] == ["kandydaci_sejmiki", "listy", "okregi_rady"]
+    named = [
+        (signal(gather(index, Question.of(text)), "named") > 0).tolist()
+        for text in ("Ilu kandydatów jest na listach?", "Ile kobiet kandyduje do sejmików?")
+    ]
+    assert named == [[False, False, True], [True, False, True]]
+    assert not signal(gather(index, Question.of("Which kandyduje are there?")), "named").any()
+
+
+def test_a_word_of_one_table_calls_it_in_a_small_corpus(schema, words):
+    tables = {"a.colmenas_2019": ["municipio"], "a.frutales_2019": ["municipio"], "a.municipios": ["colmenas"]}
+    called = [
+        signal(gather(RetrievalIndex(schema(**tables, **more), words), Question.of("Colmenas de 2019")), "called")
+        for more in ({}, {f"b.t{number}": ["x"] for number in range(FEW_TABLES)})
+    ]
+    assert called[0].tolist() == [1.0, 0.0, 0.0]
+    assert not called[1].any()
+
+
+@pytest.mark.parametrize(
+    ("question", "called"),
+    [
+        ("points by constructor results", [1, 0, 0]),
+        ("points by results", [0, 0, 1]),
+        ("penalty minutes (PIM) and wins", [0, 1, 0]),
+        ("pim", [0, 0, 0]),
+    ],
+)
+def test_a_whole_name_or_a_column_as_written_calls_its_table(question, called, schema, words):
+    tables = {"a.constructor_results": ["points"], "a.goals": ["PIM", "points"], "a.results": ["points"]}
+    evidence = gather(RetrievalIndex(schema(**tables), words), Question.of(question))
+    assert np.minimum(signal(evidence, "called"), 1).tolist() == called
 
 
 def test_a_table_is_named_by_its_whole_name(index):
@@ -146,7 +189,7 @@ def test_a_page_of_prose_names_a_table_less_than_a_line_does(schema):
     corpus = schema(**{"a.t": ["id"], "a.u": ["id"], "a.v": ["id"]})
     corpus.describe("t", "heron and otter")
     corpus.describe("u", " ".join(f"word{letter}" for letter in "bcdefghijklmnopqrstuvwxyz") + " heron otter")
-    found, _ = Vocabulary(corpus.profiles).names.matched(["heron", "otter", "v"])
+    found, _ = Vocabulary(corpus.profiles).names.matched([["heron"], ["otter"], ["v"]])
     assert found[0] > 2 * found[1] > 0
     assert found[2] == 1.0, "a name counts in full"
 

@@ -29,9 +29,10 @@ from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Prepared, WithSubqueries, anchors
 from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
 from tagframe.retrieval.methods.sets import LARGEST, joined_directly, missing_joins, set_features, set_masks
-from tagframe.retrieval.methods.weights import FEW_TABLES, Weights, shipped_weights
+from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.problem import (
     CONFIDENCE,
+    FEW_TABLES,
     LINKED,
     MIN_REFERENCE,
     Floats,
@@ -41,7 +42,7 @@ from tagframe.retrieval.problem import (
     best_first,
 )
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.signals import Evidence, gather, near_duplicates, rows_of
+from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -71,6 +72,8 @@ NOTHING_FITS = "nothing here seems to fit the question"
 
 MIN_NEEDED = 0.5
 """The least probability of a needed table; one with less is left out of a merge if it would lose or repeat rows."""
+MIN_CALLED = 0.8
+"""The probability of a table that is needed for a word that names it alone: of 20 such, 16 were gold."""
 MIN_NEARER = 0.1
 """How much nearer to a word, as a cosine, a table is that the set refers to and lacks. Of 420 questions of Spider and
 spider_train in their own databases, as many sets are exact as without, and one more is complete."""
@@ -200,7 +203,8 @@ def fitted(
     share = 1.0 if fits >= MIN_FIT else fits
     chance = np.zeros(len(problem.r))
     chance[reported.positions] = reported.tables() * share
-    chance[_covering(problem, order, chance / share)] = MIN_NEEDED * share
+    for table in _covering(problem, order, chance / share):
+        chance[table] = (MIN_CALLED if _is_called(problem)[table] else MIN_NEEDED) * share
     if k is None:
         chance[_answered(problem, order, chance)] = _NOT_NEEDED * share
     called = _called(problem)
@@ -237,7 +241,8 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
 
 def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
     """Tables of a set that are needed, whatever their chance: for each word of the question that no needed table has in
-    a name or a cell, the likeliest one that has it.
+    a name or a cell, the likeliest one that has it. A word that is neither a name nor of a table's own name may be in
+    any cell or column by chance: only a table that joins a needed one directly is needed for it.
 
     Of 600 questions of Spider, BIRD and spider_train in their own databases, 543 have all gold tables among the needed
     ones by this, 522 without; the needed ones are the gold ones in 450 and 447.
@@ -245,15 +250,24 @@ def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
     needed = (problem.anchor | (chance >= MIN_NEEDED)) & ~problem.opinion.any()
     inside = np.isin(np.arange(len(chance)), chosen) & ~problem.opinion.any()
     referred = (problem.link >= LINKED) & problem.refers
+    joined = joined_directly(problem.link, problem.refers)
+    called = _is_called(problem)
     more: list[int] = []
-    rows = problem.fine[np.isin(problem.kind, _COVERED)] > 0
+    of_covered = np.isin(problem.kind, _COVERED)
+    rows, kinds = problem.fine[of_covered] > 0, problem.kind[of_covered]
     weight = chance * rows.sum(axis=0)
-    for has in rows:
-        if not (has & needed).any() and (has & inside).any():
+    for has, kind in zip(rows, kinds, strict=True):
+        may_cover = inside & (called | (kind != RowKind.SPOKEN) | joined[needed].any(axis=0))
+        if not (has & needed).any() and (has & may_cover).any():
             parents = referred[needed].any(axis=0) * len(rows)
-            more.append(int(np.where(has & inside, weight + parents, -1.0).argmax()))
+            more.append(int(np.where(has & may_cover, weight + parents, -1.0).argmax()))
             needed[more[-1]] = True
     return more
+
+
+def _is_called(problem: SelectionProblem) -> npt.NDArray[np.bool_]:
+    """Which tables a word of the question names that names no other: shape (n,)."""
+    return np.asarray(problem.signals[:, SIGNALS.index("called")] > 0)
 
 
 def _parts(joined: npt.NDArray[np.bool_], tables: Sequence[int]) -> list[list[int]]:

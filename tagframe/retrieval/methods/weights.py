@@ -18,11 +18,8 @@ from tagframe.retrieval.learned import SETS as LEARNED_SETS
 from tagframe.retrieval.learned import SIGNALS as LEARNED
 from tagframe.retrieval.methods.posterior import BARE, COMPLETE, NAMES
 from tagframe.retrieval.methods.sets import FEATURES
-from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.problem import FEW_TABLES, Floats
 from tagframe.retrieval.signals import FACTS, SIGNALS
-
-FEW_TABLES = 40
-"""In a larger corpus some table is nearer to any word by chance."""
 
 
 @dataclass(frozen=True)
