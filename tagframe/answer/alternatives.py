@@ -114,10 +114,11 @@ class Comparison:
                 if one.rows is not None or not one.statement or has_functions(one.statement):
                     yield one
                     continue
-                other = self.run(
-                    one.statement, seconds=_PATIENCE if one.reason in ("repeated", "key") else LEAST_SECONDS
-                )
-                if other is None or any(same_rows(other, known) for known in (self.rows, *seen)):
+                seconds = _PATIENCE if one.reason in ("repeated", "key") else LEAST_SECONDS
+                other = self.run(one.statement, seconds=seconds)
+                if other is None or not (has_values(other) or has_values(self.rows)):
+                    continue  # no rows, NULL and 0 say the same
+                if any(same_rows(other, known) for known in (self.rows, *seen)):
                     continue
                 seen.append(other)
                 reasons.add(reason)
