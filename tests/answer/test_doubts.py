@@ -807,3 +807,18 @@ def test_cells_are_not_taken_for_something_else_in_silence(question, sql, right)
     found = [doubt for doubt in doubts_of(tf.exec_sql(corpus)(sql), question) if doubt.reason != "lacking"]
     shown = [doubt.rows.sort_values(list(doubt.rows)).values.tolist() for doubt in found]
     assert right in shown if right is not None else not shown
+
+
+@pytest.mark.parametrize(
+    ("sql", "right"),
+    [
+        ("SELECT max(score) AS n FROM sale", 100),
+        ("SELECT max(sold) AS n FROM sale", "02/01/2022"),
+        ("SELECT sale_id AS n FROM sale ORDER BY sold DESC LIMIT 1", 4),
+        ("SELECT count(*) AS n FROM sale WHERE won NOT IN (SELECT lost FROM sale)", 3),
+    ],
+)
+def test_cells_are_not_taken_for_something_else_in_a_lake(sql, right, tmp_path):
+    (doubt,) = doubts_of(tf.exec_sql(opened_in.lake({"sale": SALES}, tmp_path))(sql))
+    assert doubt.rows is not None
+    assert doubt.rows.iat[0, 0] == right
