@@ -1,11 +1,13 @@
 """Alternatives: statements that differ from an answer's in one decision, and give other rows.
 
 They are made from the statement and the corpus alone, and run under the limits of the statement: all together for as
-long as it took, and at least a second. An alternative with the same rows says nothing, and is not shown.
+long as it took, and at least a second (four seconds for those that count rows of a join once). An alternative with the
+same rows says nothing, and is not shown.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -27,10 +29,13 @@ if TYPE_CHECKING:
 
 LEAST_SECONDS = 1.0
 """Alternatives may take so long together, however short the statement was."""
+_PATIENCE = 4.0
+"""Those that count rows of a join once may take so many seconds: they sort its rows."""
 _MOST_ROWS = 1_000
 """So many rows of an alternative, beyond those of the statement, are read at most."""
 _DIGITS = 9
 """Two numbers that are equal in so many digits are equal: sums depend on the order of their rows."""
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 Reason = Literal[
     "lacking", "repeated", "key", "match", "reading", "column", "join", "value", "null", "total", "limit",
     "tie", "unsure", "text",
@@ -46,11 +51,11 @@ class Doubt:
             is that of any one of the rows that are counted), "key" (tables are joined by a part of their key), "match"
             (rows without a match, or with both of two values), "reading" (the model's own other reading), "column"
             (another column fits the words as well, or another table has it), "join" (another key joins the tables, or
-            they join by none, or nothing of one is used), "value" (no cell has a value, or others spell it otherwise),
-            "null" (values that are not there), "total" (a row is the total of the others), "limit" (LIMIT leaves rows
-            out), "tie" (these rank like the last one), "lacking" (the tables lack what the question needs, or the
-            statement a number of it), "unsure" (LM functions could not judge some values), "text" (the model's answer
-            has a value that no row has).
+            they join by none, nothing of one is used, or a named one is not read), "value" (no cell has a value, others
+            spell it otherwise, or cells are taken for something else), "null" (values that are not there), "total" (a
+            row is the total of the others), "limit" (LIMIT leaves rows out), "tie" (these rank like the last one),
+            "lacking" (the tables lack what the question needs, or the statement a number of it), "unsure" (LM functions
+            could not judge some values), "text" (the model's answer has a value that no row has).
         facts: in a sentence; while the other statement has not run, what is so in the answer's.
         statement: the other one; "" for a fact.
         rows: its result; None for a fact.
@@ -84,12 +89,14 @@ class Comparison:
     def __init__(self, rows: pd.DataFrame, reader: Reader, seconds: float) -> None:
         self.rows, self.reader = rows, reader
         self._results = dict[tuple[str, int], pd.DataFrame]()
-        self._end = time.monotonic() + min(max(seconds, LEAST_SECONDS), reader.limits.seconds)
+        self._seconds = seconds
+        self._start = time.monotonic()
 
-    def run(self, sql: str, most: int | None = None) -> pd.DataFrame | None:
+    def run(self, sql: str, most: int | None = None, seconds: float = LEAST_SECONDS) -> pd.DataFrame | None:
         """The rows of a statement; None if it cannot run, or the time is over."""
         most = max(self.reader.limits.rows, len(self.rows) + _MOST_ROWS) if most is None else most
-        if (sql, most) not in self._results and (left := self._end - time.monotonic()) >= 0.01:
+        left = min(max(self._seconds, seconds), self.reader.limits.seconds) - (time.monotonic() - self._start)
+        if (sql, most) not in self._results and left >= 0.01:
             with suppress(CorpusError, SQLFailed, UnsafeSQL):
                 self._results[sql, most] = self.reader.run(sql, replace(self.reader.limits, rows=most, seconds=left))
         return self._results.get((sql, most))
@@ -107,8 +114,11 @@ class Comparison:
                 if one.rows is not None or not one.statement or has_functions(one.statement):
                     yield one
                     continue
-                other = self.run(one.statement)
-                if other is None or any(same_rows(other, known) for known in (self.rows, *seen)):
+                seconds = _PATIENCE if one.reason in ("repeated", "key") else LEAST_SECONDS
+                other = self.run(one.statement, seconds=seconds)
+                if other is None or not (has_values(other) or has_values(self.rows)):
+                    continue  # no rows, NULL and 0 say the same
+                if any(same_rows(other, known) for known in (self.rows, *seen)):
                     continue
                 seen.append(other)
                 reasons.add(reason)
@@ -126,15 +136,19 @@ def same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
 
 
 def _counted(rows: pd.DataFrame) -> Counter[tuple[object, ...]]:
-    return Counter(
-        tuple(float(f"{cell:.{_DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
-        for row in plain_rows(rows)
-    )
+    return Counter(tuple(map(_rounded, row)) for row in plain_rows(rows))
+
+
+def _rounded(cell: object) -> object:
+    """A cell as it is compared: a number may be written as a text."""
+    if isinstance(cell, str) and NUMBER.fullmatch(cell):
+        cell = float(cell) if "." in cell else int(cell)
+    return float(f"{cell:.{_DIGITS}g}") if isinstance(cell, float) else cell
 
 
 def has_values(rows: pd.DataFrame) -> bool:
     """Whether a cell is neither NULL nor 0, as a sum or a count of no rows is."""
-    return bool((rows.notna() & rows.ne(0)).any(axis=None))
+    return any(cell is not None and cell != 0 for row in plain_rows(rows) for cell in row)
 
 
 def difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:

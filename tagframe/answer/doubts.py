@@ -38,6 +38,7 @@ def doubts_of(rows: pd.DataFrame, question: str = "") -> tuple[Doubt, ...]:
     with suppress(CorpusError, UnsafeSQL):  # a source that is gone meanwhile costs no answer
         facts += subject.comparison.doubts(alternatives(subject))  # first, since their time is limited
         facts = [*(Doubt("lacking", text) for text in _lacks(subject)), *facts]
+    subject.reader.drop_copies()
     facts += [
         Doubt("unsure", f"{stage.unsure + stage.failed:,} of {stage.values:,} values of {stage.call} were not judged")
         for stage in subject.execution.stages
@@ -48,8 +49,11 @@ def doubts_of(rows: pd.DataFrame, question: str = "") -> tuple[Doubt, ...]:
 
 def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
     """The doubts about rows that a join repeats and the statement adds up."""
-    subject = Subject.of(rows)
-    return () if subject is None else tuple(subject.comparison.doubts(repeated_rows(subject)))
+    if (subject := Subject.of(rows)) is None:
+        return ()
+    found = tuple(subject.comparison.doubts(repeated_rows(subject)))
+    subject.reader.drop_copies()
+    return found
 
 
 def unmatched_of(rows: pd.DataFrame) -> list[str]:

@@ -124,7 +124,7 @@ class ExecSQL:
             done = Done(reader.run(wanted.sql), wanted.sql, reader)
         seconds = 0.0 if done.reports else time.monotonic() - start
         tables = tuple(dict.fromkeys(reader.named(wanted.sql).values()))
-        execution = Execution(wanted, tables, done.sql, replace(done.reader, _copies={}), done.reports, seconds)
+        execution = Execution(wanted, tables, done.sql, done.reader, done.reports, seconds)
         results.remember(done.rows, execution=execution)
         if remarks := _described(done.rows, map(self.corpus.profile, tables)):
             results.remember(done.rows, descriptions=remarks)

@@ -169,6 +169,10 @@ class Reader:
         """
         return self._execute(sql, limits or self.limits, explain=False)
 
+    def drop_copies(self) -> None:
+        """Forget the tables that were copied for its statements."""
+        self._copies.clear()
+
     def compile(self, sql: str) -> str:
         """The statement as it may run, checked and compiled but not run; raises as :meth:`run`."""
         self._execute(sql, self.limits, explain=True)

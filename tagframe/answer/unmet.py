@@ -14,7 +14,7 @@ from tagframe.embed import Embedder, encoded, get_embedder
 from tagframe.engines.sql_reader import ReadStatement, SourceColumn
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.words import STOP_WORDS, Word, stem
+from tagframe.retrieval.words import STOP_WORDS, Word, language_of, stem
 
 _OPERATIONS: tuple[tuple[tuple[type[exp.Expr], ...], frozenset[str], str], ...] = (
     ((exp.Order, exp.Limit), frozenset({"max", "min"}), "largest smallest oldest best cheapest recent"),
@@ -53,9 +53,10 @@ _NEAR, _DOES = 0.3, 0.4
 
 
 def numbers_unmet(question: str, sql: str) -> list[str]:
-    """The numbers of a question of which a statement has neither the same, nor the one below or above it."""
-    has = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", sql)}
-    near = {number + step for number in has for step in (-1, 0, 1)}
+    """The numbers of a question of which a statement has neither the same, nor the one below or above it; in names,
+    only the same counts."""
+    near = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", sql)}
+    near |= {float(number) + step for number in re.findall(r"(?<!\w)\d+(?:\.\d+)?", sql) for step in (-1, 1)}
     numbers = {text: float(text.replace(",", "")) for text in _NUMBER.findall(question)}
     return [text for text, number in numbers.items() if near.isdisjoint(number * unit for unit in _UNITS)]
 
@@ -66,6 +67,8 @@ def words_unmet(question: str, statement: ReadStatement, corpus: Corpus) -> list
     if embedder is None or (rooms := _rooms(statement, {*stems_in(question)}, corpus)) is None:
         return []
     index = index_of(corpus, embedder)
+    if not read.is_foreign and language_of(index.vocabulary.rarity):
+        return []  # names in another language than the question's have none of its words
     cells = [text for hit in index.values.hits(read) for text in (hit.text, *hit.cells)]
     texts = ("SQL", written, *cells, *{profile.database for profile in corpus.profiles})
     known = {*index.vocabulary.rarity} | {part for text in texts for part in stems_in(text)}

@@ -8,16 +8,19 @@ from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
-from tagframe.answer.alternatives import Doubt, has_values
+from tagframe.answer.alternatives import Doubt, blocks, has_values
 from tagframe.answer.other_statements.subject import KEY_WORDS, Found, Subject, stems
-from tagframe.answer.row_counts import unique_keys
-from tagframe.answer.sql_tree import ancestors, column_of, table_of
-from tagframe.answer.unmet import stems_in
+from tagframe.answer.row_counts import Block, unique_keys
+from tagframe.answer.sql_tree import ancestors, column_of, own_nodes, table_of
+from tagframe.answer.unmet import is_known, stems_in
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.engines.sql_reader import ReadStatement, SourceColumn
 from tagframe.keys import KeyPair
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.words import stem, words_in
+
+_YEARS = frozenset(map(str, range(1800, 2100)))
+"""Numbers of a question that say when, whatever a column is called."""
 
 
 def columns_elsewhere(subject: Subject) -> Found:
@@ -79,27 +82,51 @@ def _beside(subject: Subject) -> list[TableProfile]:
 
 
 def twins(subject: Subject) -> Found:
-    """Other columns of numbers whose names begin or end with a word of the question, as that of the one read does."""
+    """Other columns of numbers whose names begin or end with a word of the question, as that of the one read does; and
+    columns of another number or year, if the question has none."""
     statement = subject.statement
     joined = {one[:2] for pair in statement.joined_columns() for one in pair}
     read = [one[:2] for one in statement.read_columns()]
     for table, column in dict.fromkeys(read):
         family, mine = subject.profile(table).column(column).family, stems(column)
-        for twin in subject.profile(table).for_prompts if family in ("integer", "real") else ():
-            theirs = stems(twin.name)
+        for twin in subject.profile(table).for_prompts:
+            theirs, differ = stems(twin.name), {*mine} ^ {*stems(twin.name)}
+            is_numbered = {*mine} & {*theirs} & subject.words and all(map(str.isdigit, differ))
             ends = [(mine[at], theirs[at]) for at in (0, -1) if mine and theirs]  # names of signs have no words
             heads = {one for one, other in ends if one == other and one.isalpha()}
             is_other = twin.family == family and not {(table, column), (table, twin.name)} & joined
-            if not (is_other and heads & subject.words and {*mine} - {*theirs} and {*theirs} - {*mine}):
-                continue  # a name without more words is the plain one
-            if (table, twin.name) in read or subject.names_one({*mine} ^ {*theirs}):
+            is_meant = family in ("integer", "real") and heads & subject.words
+            if not (is_other and (is_meant or is_numbered or differ <= _YEARS)) or not {*mine} - {*theirs}:
                 continue
+            if not {*theirs} - {*mine} or (table, twin.name) in read or subject.names_one(differ):
+                continue  # a name without more words is the plain one
             new = _renamed(subject, table, {column}, twin.name)
             yield Doubt("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new))
+            if differ <= _YEARS:
+                break  # one of many
 
 
-_YEARS = frozenset(map(str, range(1800, 2100)))
-"""Numbers of a question that say when, whatever a column is called."""
+def unjoined(subject: Subject) -> Found:
+    """Tables that no condition joins to another one, so that each row meets all rows: by the likeliest key."""
+    for position in range(len(blocks(subject.statement))):
+        new = subject.read()
+        tree = blocks(new)[position]
+        block, tables = (
+            Block(new, tree, subject.reader),
+            {new.fold(alias): one.id for alias, one in new.known_tables(tree)},
+        )
+        tests = [one.find_all(exp.Column) for one in own_nodes(tree) if isinstance(one, exp.Predicate)]
+        met = [{*map(block.alias_of, columns)} for columns in tests]
+        met += [{one[0], other[0]} for one, other in block.equal_columns()]
+        alone = [alias for alias in tables if not any(alias in one and len(one) > 1 for one in met)]
+        pairs = [(a, b, key) for a in alone for b in tables if a != b for key in subject.keys_of(tables[a], tables[b])]
+        for a, b, key in pairs[:1] if len(tables) == len(block.sources) else []:
+            columns = zip(key.columns_of(tables[a]), key.columns_of(tables[b]), strict=True)
+            tree.where(*(column_of(one, a).eq(column_of(other, b)) for one, other in columns), copy=False)
+            words = f"no condition joins {subject.names[tables[a]]}; with {key.left} = {key.right}, "
+            yield Doubt("join", words, subject.sql(new.tree))
+
+
 _CLOSE = 0.05
 """Chances of keys that differ by at most this are as good as equal."""
 _LEAST_KEY = 0.3
@@ -189,6 +216,23 @@ def unneeded_tables(subject: Subject) -> Found:
     if names:
         words = f"nothing of {' and '.join(names)} is used but that it has a match; without it, "
         yield Doubt("join", words, subject.sql(tree))
+
+
+def unread_tables(subject: Subject) -> Found:
+    """Tables that the question names, whose rows refer to those that are read: the rows to which one refers."""
+    written, tree = {*stems_in(subject.statement.tree.sql())}, subject.select
+    for other in _beside(subject):
+        parts = {*stems(other.name)}
+        if tree is None or not parts or not parts <= subject.words or is_known(iter(parts), written):
+            continue
+        tables = subject.statement.known_tables(tree)
+        keys = [(alias, key) for alias, table in tables for key in subject.keys_of(other.id, table.id)]
+        for alias, key in [(alias, key) for alias, key in keys if key.left_table == other.id][:1]:
+            pairs = zip(key.left_columns, key.right_columns, strict=True)
+            same = [column_of(theirs, "other").eq(column_of(own, alias)) for theirs, own in pairs]
+            there = exp.select("1").from_(table_of(subject.names[other.id], "other")).where(*same)
+            words = f"the question names {subject.names[other.id]}, which is not read; with a match there, "
+            yield Doubt("join", words, subject.sql(tree.copy().where(exp.Exists(this=there))))
 
 
 def _tables_of(statement: ReadStatement) -> dict[str, str]:

@@ -8,9 +8,10 @@ from sqlglot import exp
 
 from tagframe.answer.alternatives import Doubt, difference, same_rows
 from tagframe.answer.other_statements.subject import Found, Subject
-from tagframe.answer.sql_tree import aggregates, is_aggregate, own_nodes, without
+from tagframe.answer.sql_tree import aggregates, conjuncts, is_aggregate, is_grouped, own_nodes, without
 
 _ALL = frozenset({"each", "every", "all"})
+_DIFFERENT = frozenset({"differ", "different", "distinct", "uniqu", "unique"})
 _NONE = frozenset({"zero", "0", "none", "no", "not", "without", "even", "includ", "per"}) | _ALL
 
 
@@ -24,6 +25,8 @@ def matches(subject: Subject) -> Found:
     if inner and (not subject.question or subject.words & _ALL):
         yield from _with_unmatched(subject, tree, inner)
     left = [join for join in joins if join.side == "LEFT" and join.args.get("on") is not None]
+    if left and subject.words & _ALL:
+        yield from _with_tests_in_on(subject, tree)
     is_tested = any(isinstance(node.parent, exp.Is) for node in own_nodes(tree) if isinstance(node, exp.Null))
     if left and not is_tested and subject.question and not subject.words & _NONE:
         other = tree.copy()
@@ -59,6 +62,20 @@ def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) ->
         for node in _star_counts(other) if matched else []:
             node.set("expressions", [matched[0].copy()])
         yield Doubt("match", f"rows of {rest.name} without a match are left out; with them, ", subject.sql(other))
+
+
+def _with_tests_in_on(subject: Subject, tree: exp.Select) -> Found:
+    """Tests of WHERE that leave rows without a match out, though the join keeps them: as conditions of a match."""
+    other = tree.copy()
+    joins = {join.alias_or_name: join for join in other.args["joins"] if join.side == "LEFT" and join.args.get("on")}
+    for test in conjuncts(other.args.get("where")):
+        tables = {column.table for column in test.find_all(exp.Column)}
+        if len(tables) == 1 and tables <= {*joins} and not test.find(exp.Null):
+            join = joins[tables.pop()]
+            join.set("on", exp.and_(join.args["on"], test.copy(), copy=False))
+            test.replace(exp.true())
+            words = f"rows without a match are left out by {test.sql()}; as a condition of the match, "
+            yield Doubt("match", words, subject.sql(other))
 
 
 def of_two_values(subject: Subject) -> Found:
@@ -105,6 +122,16 @@ def counted_sets(subject: Subject) -> Found:
         words = f"{call.sql()} is compared with values; of those that are left, "
         sides[0].set("expressions", [column.copy()])
         yield Doubt("repeated", words, subject.sql(exp.select("count(*)").from_(tree.subquery("counted"))))
+
+
+def united(subject: Subject) -> Found:
+    """Rows of a UNION that are counted or added up, where equal ones are one: all of them, or those that differ."""
+    new, is_distinct = subject.read(), not subject.words.isdisjoint(_DIFFERENT)
+    for node in [one for one in new.tree.find_all(exp.Union) if one.parent_select and is_grouped(one.parent_select)]:
+        if bool(node.args.get("distinct")) != is_distinct:
+            node.set("distinct", is_distinct)
+            words = "UNION ALL keeps equal rows; each once" if is_distinct else "UNION leaves equal rows out; with them"
+            yield Doubt("repeated", f"{words}, ", subject.sql(new.tree))
 
 
 def _counts(tree: exp.Select) -> list[exp.Anonymous]:

@@ -3,48 +3,72 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from tagframe.answer.alternatives import Doubt, has_values
+from tagframe.answer.alternatives import Doubt, blocks, has_values, same_rows
 from tagframe.answer.other_statements.subject import Found, Subject
-from tagframe.answer.sql_tree import column_of, is_aggregate, one_row, table_of, without
+from tagframe.answer.sql_tree import column_of, one_row, table_of
 from tagframe.corpus import TableProfile
 from tagframe.corpus.totals import TotalRows
-from tagframe.engines.sql_reader import SourceColumn, TextTest
+from tagframe.engines.sql_reader import ReadStatement, SourceColumn, TextTest
 from tagframe.retrieval.cell_literals import cell_literals
 
 _ALIKE = 0.8
 """The least share of equal letters of a text that is taken for another spelling of one."""
+_SHORT = 3
+"""A text of more letters is another name of the only cell that has it inside."""
 _MOST_CELLS = 5_000
 _MOST_TESTS = 12
 
 
 def values(subject: Subject, *, optional: bool = False) -> Found:
     """Texts that a column is compared with, with ``optional`` also in an OR, and that no cell has: the nearest cell."""
-    for column, test in subject.statement.compared_columns(optional=optional)[:_MOST_TESTS]:
+    found = subject.statement.compared_columns(optional=True)[:_MOST_TESTS]
+    single = [one for one in found if optional or not one[1].is_optional]
+    nearest = dict[str, str]()
+    spelled = [*_spelled(subject, found, nearest)]
+    yield from spelled
+    for column, test in single:
         name = subject.names.get(column.table)
         if name is None or (is_there := _has_rows(subject, name, test.test)) is None:
             return  # the table is too large to look, or gone
+        words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         if is_there:
             yield from _spelled_otherwise(subject, column, name, test)
-            continue
-        words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
-        near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
-        excludes, spelled = isinstance(test.test, exp.NEQ) or isinstance(test.test.parent, exp.Not), list[Doubt]()
-        if near is not None:
-            other = exp.Paren(this=test.test.copy())
-            for literal in [node for node in other.find_all(exp.Literal) if node.is_string]:
-                literal.replace(exp.Literal.string(near))
-            spelled = [*_with_test(subject, test, other.this, f"{words}; the nearest is {near!r}: with it, ")]
-            yield from spelled
-        if not excludes:
+        elif not isinstance(test.test, exp.NEQ) and not isinstance(test.test.parent, exp.Not):
             yield from _with_test(subject, test, None, f"{words}; without this condition, ")
-        elif near is None:
+        elif _nearest(subject, column, name, test.texts[0]) is None:
             yield Doubt("value", f"{words}; without this condition, the rows are the same")
-        if spelled and not has_values(subject.rows) and subject.comparison.run(spelled[0].statement) is not None:
-            yield Doubt("value", f"{spelled[0].facts}the rows are the same")  # misspelled, for sure
+    if has_values(subject.rows):
+        return
+    for one in spelled if any(near.strip() != text for text, near in nearest.items()) else []:
+        other = subject.comparison.run(one.statement)
+        if other is not None and same_rows(subject.rows, other):
+            yield Doubt("value", f"{one.facts}the rows are the same")  # misspelled, for sure
+    for column, test in [one for one in single if isinstance(one[1].test, exp.EQ)]:
+        yield from _in_another_column(subject, column, test)
+
+
+def _spelled(subject: Subject, found: Sequence[tuple[SourceColumn, TextTest]], nearest: dict[str, str]) -> Found:
+    """Texts that no cell has, and the nearest cells, if these are not among the texts; ``nearest`` gets them."""
+    new, facts = subject.read(), list[str]()
+    texts = {text for _, test in found for text in test.texts}
+    for column, test in found:
+        name = subject.names.get(column.table, "")
+        for text in test.texts if name else ():
+            literal = exp.Literal.string(text)
+            alone = test.test if len(test.texts) == 1 else exp.EQ(this=column_of(column.column), expression=literal)
+            near = _nearest(subject, column, name, text) if _has_rows(subject, name, alone) is False else None
+            tests = [one.test for one in new.text_tests if one.test == test.test] if near not in texts else []
+            for node in [node for one in tests if near for node in one.find_all(exp.Literal) if node == literal]:
+                node.replace(exp.Literal.string(near))
+            if near and tests:
+                nearest[text] = near
+                facts.append(f"no cell of {name}.{column.column} has the value {text!r}; the nearest is {near!r}")
+    if facts:
+        yield Doubt("value", f"{'; '.join(facts)}: with {'it' if len(facts) == 1 else 'them'}, ", subject.sql(new.tree))
 
 
 def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: str) -> Found:
@@ -56,6 +80,26 @@ def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: 
             whole = whole.parent
         whole.replace(exp.true() if other is None else other.copy())
     yield Doubt("value", words, subject.sql(new.tree))
+
+
+def _in_another_column(subject: Subject, column: SourceColumn, test: TextTest) -> Found:
+    """A text that a cell of another column has, where the statement finds nothing: compared with that one."""
+    for id in subject.execution.tables:
+        literals = cell_literals(subject.reader.corpus, subject.profile(id))
+        for other in [one.name for one in subject.profile(id).for_prompts if one.family == "text"]:
+            name, stored, new = subject.names[id], literals.get(other), subject.read()
+            alone = exp.EQ(this=column_of(other), expression=exp.Literal.string(test.texts[0]))
+            is_known = stored is not None and stored.complete and test.texts[0] not in stored.texts
+            if (id, other) == column[:2] or is_known or not _has_rows(subject, name, alone):
+                continue
+            for one in [one for one in new.text_tests if one.test == test.test]:
+                tables = new.known_tables(one.block or new.tree)
+                for alias in [alias for alias, table in tables if table.id == id][:1]:
+                    one.test.replace(exp.EQ(this=column_of(other, alias), expression=alone.expression))
+            rows = subject.run(new.tree)
+            if rows is not None and has_values(rows):
+                words = f"{test.texts[0]!r} is a cell of {name}.{other} too; with that column, "
+                yield Doubt("column", words, subject.sql(new.tree))
 
 
 def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
@@ -92,47 +136,32 @@ def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> st
     by_letters = {one.strip().casefold(): one for one in reversed(cells)}
     wanted = text.strip("%").strip().casefold()
     longer = [one for one in by_letters if len(wanted) > 2 and one.startswith(wanted)]
+    longer = longer or [one for one in by_letters if len(wanted) > _SHORT and wanted in one]
     near = longer[:1] if len(longer) == 1 else difflib.get_close_matches(wanted, by_letters, 1, _ALIKE)
     return by_letters[near[0]] if near else None
 
 
-def nulls(subject: Subject) -> Found:
-    """Averages of columns without a value in half of the rows or more: these as 0."""
-    tree = subject.select
-    if tree is None:
-        return
-    for call in [node for item in tree.expressions for node in item.find_all(exp.Anonymous)]:
-        column = call.expressions[0] if len(call.expressions) == 1 else None
-        if call.name.lower() != "avg" or not isinstance(column, exp.Column) or not is_aggregate(call):
-            continue
-        block = without(tree, "group", "having", "order", "limit", "offset", "distinct")
-        counts = [exp.Anonymous(this="count", expressions=[what]) for what in (exp.Star(), column.copy())]
-        block.set("expressions", [exp.alias_(count, f"n_{place}") for place, count in enumerate(counts)])
-        numbers = subject.run(block, 1)
-        rows, known = (0, 0) if numbers is None else numbers.iloc[0].tolist()
-        if rows < 2 or known * 2 > rows:
-            continue
-        other = tree.copy()
-        for node in [node for node in other.find_all(exp.Anonymous) if node == call]:
-            zero = [column.copy(), exp.Literal.number(0)]
-            node.set("expressions", [exp.Anonymous(this="coalesce", expressions=zero)])
-        words = f"{rows - known:,} of {rows:,} rows have no value in {column.name}; as 0, "
-        yield Doubt("null", words, subject.sql(other))
-
-
 def totals(subject: Subject) -> Found:
     """Rows that are the total of the others, among those that are added up, counted or ranked."""
-    tree = subject.select
-    if tree is None or tree.args.get("joins"):
-        return
-    tables, calls = subject.statement.known_tables(tree), list(_whole_column(tree))
-    if len(tables) != 1 or not calls:
-        return
-    ((alias, table),) = tables
-    verb, cells = calls[0]
-    source, profile = subject.statement.source(cells, tree), subject.profile(table.id)
-    tested = {column.column for column, _ in subject.statement.compared_columns()}
-    parts = [part for part in map(tree.args.get, ("where", "group")) if part is not None]
+    statement = subject.read()
+    calls = [(block, *call) for block in blocks(statement) for call in _whole_column(block)]
+    for block, verb, cells in calls[:1]:
+        source = statement.source(cells, block, follows=True)
+        tree = block if source is None else next(one for one in blocks(statement) if id(one) == source.block)
+        tables = statement.known_tables(tree)
+        if len(tables) == 1 and isinstance(tree, exp.Select) and not tree.args.get("joins"):
+            yield from _without_totals(subject, statement, tree, verb, source)
+
+
+def _without_totals(
+    subject: Subject, statement: ReadStatement, tree: exp.Select, verb: str, source: SourceColumn | None
+) -> Found:
+    """The statement whose block reads no rows of totals, unless it tests which rows these are."""
+    ((alias, table),) = statement.known_tables(tree)
+    profile = subject.profile(table.id)
+    tested = {column.column for column, _ in statement.compared_columns()}
+    clauses = ("where", "group") if tree is statement.tree else ("where",)
+    parts = [part for part in map(tree.args.get, clauses) if part is not None]
     tested |= {column.name for part in parts for column in part.find_all(exp.Column)}
     if verb == "counts":
         own = [one for one in profile.totals if one.checked]
@@ -141,9 +170,10 @@ def totals(subject: Subject) -> Found:
         own = [one for one in profile.totals if name in one.checked or (is_sum and not one.checked)]
     if own:
         own = [one for one in own if one.column not in tested]
-        other = tree.copy().where(*(_is_no_total(one, profile, alias) for one in own))
-        if own and (tested.isdisjoint(one.column for one in profile.totals) or _is_as_long(subject, other)):
-            yield Doubt("total", f"it {verb} {' and '.join(map(str, own))} too; without, ", subject.sql(other))
+        tree.where(*(_is_no_total(one, profile, alias) for one in own), copy=False)
+        if own and (tested.isdisjoint(one.column for one in profile.totals) or _is_as_long(subject, statement.tree)):
+            words = f"it {verb} {' and '.join(map(str, own))} too; without, "
+            yield Doubt("total", words, subject.sql(statement.tree))
 
 
 def _whole_column(tree: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
@@ -156,7 +186,7 @@ def _whole_column(tree: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
         yield "ranks", order.expressions[0].this
 
 
-def _is_as_long(subject: Subject, tree: exp.Select) -> bool:
+def _is_as_long(subject: Subject, tree: exp.Expr) -> bool:
     """Whether a block has as many rows as the answer, and a value: sums alone may meet a test, or be a group."""
     rows = subject.run(tree, len(subject.rows) + 1)
     return rows is not None and len(rows) == len(subject.rows) and has_values(rows)
