@@ -75,7 +75,7 @@ def stacks_of(
         is_of_folders = len({part.name.casefold() for part in parts}) == 1
         if is_of_folders:
             database = "+".join(part.database for part in parts) if len(parts) <= _MAX_NAMED_DATABASES else "*"
-        if f"{database}.{name}" in taken:
+        if not name or f"{database}.{name}" in taken:
             name = "+".join(part.name for part in parts)
         origin = FOLDER if is_of_folders else ORIGIN
         while origin in map(str.casefold, group.columns):

@@ -18,6 +18,8 @@ import numpy as np
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import column_names as names
+from tagframe.keys.containment import overlap
+from tagframe.keys.key_columns import uniqueness
 
 _DATE_PART = re.compile(
     r"\d+(-\d+)*|[qhwvy]\d+|fy\d+|"
@@ -113,6 +115,11 @@ def infer_unions(
                 taken |= {table.id for table, _ in free}
                 ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
                 unions.append(UnionGroup(ids, tuple(column.name for column in free[0][0].columns), parts))
+        free_tables = [table for table in tables if by_date and table.id not in taken]
+        further = [table for table in free_tables if table is free_tables[0] or _is_other_part(free_tables[0], table)]
+        if len(further) > 1:
+            ids, parts = tuple(table.id for table in further), tuple(table.name for table in further)
+            unions.append(UnionGroup(ids, tuple(column.name for column in further[0].columns), parts))
     return sorted(unions, key=lambda group: group.tables)
 
 
@@ -180,6 +187,18 @@ def _is_copy(one: TableProfile, other: TableProfile) -> bool:
     return bool(telling) and all(
         len(np.intersect1d(mine, others)) >= _COPIED * max(len(mine), len(others)) for mine, others in telling
     )
+
+
+def _is_other_part(one: TableProfile, other: TableProfile) -> bool:
+    """Whether two tables of many columns number their rows in one column that has no value in both: ``auxcat`` has the
+    objects A1, A2, …, and ``ftocat`` F1, F2, …."""
+    if len(one.columns) < _MANY or not _alike(one, other):
+        return False
+    theirs = {column.name.casefold(): column for column in other.columns}
+    first, same = one.columns[0], theirs[one.columns[0].name.casefold()]
+    shared = overlap(first.sketch, same.sketch)
+    is_own = all(column.family == "text" and uniqueness(column) == 1.0 for column in (first, same))
+    return is_own and shared is not None and shared.seen >= _MANY and not shared.share
 
 
 def _alike(one: TableProfile, other: TableProfile) -> bool:
