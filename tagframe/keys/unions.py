@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +64,7 @@ def infer_unions(
     by_date: bool = False,
     around: Sequence[TableProfile] | None = None,
     named: Sequence[TableProfile] = (),
+    doubtful: Collection[str] = (),
 ) -> list[UnionGroup]:
     """Find tables of one database, or of one folder, that have the same columns and similar names.
 
@@ -79,6 +80,8 @@ def infer_unions(
         around: all tables. Then tables of one name are of one kind only if their databases have half of their tables in
             common: of unrelated databases, several have the same ``products``.
         named: tables whose names show what a name says (:func:`_has_sheet_name`), if not ``around``.
+        doubtful: ids of tables that may not be needed: with ``by_date``, the others of many columns are of one kind
+            whatever their names if they number their rows apart (:func:`_is_other_part`).
 
     Returns:
         Groups of at least two tables, sorted by their first table; no table is in two groups.
@@ -115,7 +118,7 @@ def infer_unions(
                 taken |= {table.id for table, _ in free}
                 ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
                 unions.append(UnionGroup(ids, tuple(column.name for column in free[0][0].columns), parts))
-        free_tables = [table for table in tables if by_date and table.id not in taken]
+        free_tables = [table for table in tables if by_date and table.id not in {*taken, *doubtful}]
         further = [table for table in free_tables if table is free_tables[0] or _is_other_part(free_tables[0], table)]
         if len(further) > 1:
             ids, parts = tuple(table.id for table in further), tuple(table.name for table in further)

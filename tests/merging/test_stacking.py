@@ -63,6 +63,9 @@ def test_tables_of_many_columns_with_rows_of_their_own_are_parts_of_one(letter, 
     plan = join_plan({**catalogues, "space.owner": owners})
     assert plan.tables == (("space.auxcat+ftocat", "space.owner") if is_stacked else plan.tables)
     assert len(plan.tables) == (2 if is_stacked else 3)
+    tables = [*open_corpus({**catalogues, "space.owner": owners}).profiles]
+    doubted = plan_joins(tables, infer_key_pairs(tables), doubtful=["space.ftocat"])
+    assert {"space.auxcat", "space.owner"} <= {*doubted.tables}
 
 
 def test_frames_that_were_read_from_tables_of_two_years_are_stacked_unless_told_not_to():
