@@ -36,8 +36,6 @@ _DENSE = 0.5
 """Integers that fill more of their range match by accident."""
 _NAMES = 0.8
 """A column that is called as a table by so much refers to the table's code, whatever that is called."""
-_SMALLEST = 0.1
-"""Integers in so small a part of the others' range, from its beginning, are among them by accident."""
 _FEWEST = 8
 """Columns of fewer values match by accident, unless both have the name."""
 PERIODS = CALENDAR | {"period", "season", "fiscal"}
@@ -89,14 +87,11 @@ def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> li
     keys = []
     for ends in _apart(profiles, parts):
         natural = _natural_key(*ends)
-        is_of_names = natural is not None and not any(map(_is_key_or_period, natural.left_columns))
-        coded = [key for key in _repeated(*ends) if is_of_names and key.score == DIRECT_CHANCE]
+        columns = () if natural is None else natural.left_columns
+        is_sure = any(is_period(one) or names.column_name(one).key_word for one in columns)
+        coded = [] if is_sure or not columns else [one for one in _repeated(*ends) if one.score == DIRECT_CHANCE]
         keys += coded or ([natural] if natural else _direct(*ends, _HALF) or _repeated(*ends))
     return keys
-
-
-def _is_key_or_period(column: str) -> bool:
-    return is_period(column) or bool(names.column_name(column).key_word)
 
 
 def _repeated(one: TableProfile, other: TableProfile) -> list[KeyPair]:
@@ -109,7 +104,8 @@ def _repeated(one: TableProfile, other: TableProfile) -> list[KeyPair]:
     found: dict[str, list[KeyPair]] = defaultdict(list)
     for left, right in ((one, other), (other, one)):
         for mine, theirs in product(left.columns, right.columns):
-            shares, least = _shares(mine, theirs), _least_repeated(mine, theirs)
+            least = _least_repeated(mine, theirs)
+            shares = _shares(mine, theirs) if least <= 1 else (0.0, 0.0)
             if max(shares) < least or not max(shares) or _is_daily(mine, left) or _is_daily(theirs, right):
                 continue
             reason = f"{shares[0]:.0%} of the values found, which repeat in both"
@@ -120,7 +116,7 @@ def _repeated(one: TableProfile, other: TableProfile) -> list[KeyPair]:
 
     def rank(keys: Sequence[KeyPair]) -> tuple[float, ...]:
         score, named = (max(each) for each in zip(*((key.score, key.evidence.name) for key in keys), strict=True))
-        return score, named, len(keys) * (named > 1 - _NEARLY_ALL), max(key.evidence.contained or 0.0 for key in keys)
+        return score, named, len(keys), max(key.evidence.contained or 0.0 for key in keys)
 
     return max(found.values(), key=rank, default=[])
 
@@ -182,7 +178,7 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
         # All of the unique side may be found on the other: countries with medals, those of athletes.
         is_text = mine.family == "text"
         are_long = is_text or (holds_long_numbers(mine) and holds_long_numbers(theirs))
-        sides = [(shares[0] * (is_text or not _is_small(mine, theirs)), mine), (shares[1] * are_long, theirs)]
+        sides = [(shares[0], mine), (shares[1] * are_long, theirs)]
         if named or any(
             share >= (least if is_text else _NEARLY_ALL) and (side.distinct or 0) >= _FEWEST for share, side in sides
         ):
@@ -199,12 +195,6 @@ def _is_the_code(mine: ColumnProfile, theirs: ColumnProfile) -> bool:
     """Whether a text's name has the word for a code that the other one is called: ``CNPJ_EXIBIDOR`` and ``CNPJ``."""
     its = {*names.words(theirs.name)}
     return mine.family == "text" and its < {*names.words(mine.name)} and its.isdisjoint(names.GENERIC)
-
-
-def _is_small(mine: ColumnProfile, theirs: ColumnProfile) -> bool:
-    """Whether integers are all among the smallest others, as seats are among the numbers of a register."""
-    own, other = integer_run(mine), integer_run(theirs)
-    return own is not None and other is not None and own.high - other.low < _SMALLEST * (other.high - other.low)
 
 
 def _may_mean(reference: ColumnProfile, key: ColumnProfile) -> bool:
