@@ -118,11 +118,11 @@ def infer_unions(
                 taken |= {table.id for table, _ in free}
                 ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
                 unions.append(UnionGroup(ids, tuple(column.name for column in free[0][0].columns), parts))
-        free_tables = [table for table in tables if by_date and table.id not in {*taken, *doubtful}]
-        further = [table for table in free_tables if table is free_tables[0] or _is_other_part(free_tables[0], table)]
-        if len(further) > 1:
-            ids, parts = tuple(table.id for table in further), tuple(table.name for table in further)
-            unions.append(UnionGroup(ids, tuple(column.name for column in further[0].columns), parts))
+        rest = [table for table in tables if by_date and table.id not in {*taken, *doubtful}]
+        rest = [table for table in rest if table is rest[0] or _is_other_part(rest[0], table)]
+        if len(rest) > 1:
+            ids, parts = zip(*((table.id, table.name) for table in rest), strict=True)
+            unions.append(UnionGroup(ids, tuple(column.name for column in rest[0].columns), parts))
     return sorted(unions, key=lambda group: group.tables)
 
 
@@ -197,10 +197,9 @@ def _is_other_part(one: TableProfile, other: TableProfile) -> bool:
     objects A1, A2, …, and ``ftocat`` F1, F2, …."""
     if len(one.columns) < _MANY or not _alike(one, other):
         return False
-    theirs = {column.name.casefold(): column for column in other.columns}
-    first, same = one.columns[0], theirs[one.columns[0].name.casefold()]
-    shared = overlap(first.sketch, same.sketch)
-    is_own = all(column.family == "text" and uniqueness(column) == 1.0 for column in (first, same))
+    first = [table.columns[0] for table in (one, other)]
+    shared = overlap(*(column.sketch for column in first))
+    is_own = all(column.family == "text" and uniqueness(column) == 1.0 for column in first)
     return is_own and shared is not None and shared.seen >= _MANY and not shared.share
 
 

@@ -83,14 +83,13 @@ def _counted(request: MergeRequest) -> Where:
     """Which rows of the absent tables count: those with the cells that the question names after its denial, but for a
     cell that is called as its table: "bought at a sale" names the sales."""
     implied = Filter({}) if request.implied is None else request.implied(request.plan, request.corpus)
-
-    def chooses(name: str, value: Any) -> bool:
-        table, _ = request.plan.find_column(name)
-        called = table_entity(request.plan.by_id[table].name) if table in request.absent else ()
-        return table in request.absent and not {*words(str(value))} <= {*called}
-
+    called = {table: {*table_entity(request.plan.by_id[table].name)} for table in request.absent}
     absent, denied = (
-        {name: value for name, value in cells.items() if chooses(name, value)}
+        {
+            name: value
+            for name, value in cells.items()
+            if (own := called.get(request.plan.find_column(name)[0])) is not None and not {*words(str(value))} <= own
+        }
         for cells in (implied.conditions, implied.denied)
     )
     if absent:

@@ -125,8 +125,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         limits.check_names(path, row)
     is_checked = is_free and len(delimiter) == 1 and not {"on_bad_lines", "names", "header"} & {*given}
     width = len(rows[head.above]) if is_checked and head.above < len(rows) else 0
-    heads = rows[head.above :][: head.depth] if is_checked else []
-    scan = _Scan(path, start, delimiter, encoding, width, _written_line(start, text, heads, delimiter, written))
+    heads = rows[head.above :][: head.depth] if is_checked and width > 1 else []
+    above = (skipped if is_free else 0) + head.above
+    scan = _Scan(path, start, delimiter, encoding, width, b"".join(start.splitlines()[above:][: bool(heads)]))
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
     options = {"sep": delimiter, "encoding": scan.encoding, "index_col": False, **given}
     if scan.is_damaged and "encoding_errors" not in given:
@@ -134,7 +135,6 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes.append(
             f"some bytes of it are no UTF-8, and are read as \ufffd; {option(path, encoding='cp1252')} reads others"
         )
-    above = (skipped if is_free else 0) + head.above
     if isinstance(head, header.Head) and not isinstance(given.get("header", 0), int):
         options.pop("header", None)
     if head.is_plain:
@@ -161,12 +161,12 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     unnamed = [at for at, is_one in enumerate(is_unnamed) if is_one and head.is_plain]
     if not head.depth:
         unnamed = [at for at, cell in enumerate(rows[head.above] if rows else []) if not cell.strip()]
-    comments: list[int] = []
-    again: list[int] = []
+    left: dict[str, list[int]] = {}
     if is_checked and (scan.is_long or unnamed or scan.has_comments):
         first = above + head.depth + head.below
         cells = _Cells(path, delimiter, scan.encoding, written, first, len(columns), unnamed, heads)
-        comments, again, named = cells.comments, cells.again, len(columns)
+        left = {"of comments among the rows": cells.comments, "that repeat the names": cells.again}
+        named = len(columns)
         columns, left_out = _beyond(path, cells, columns, notes)
         if len(columns) > named:
             options = {**options, "header": None, "names": columns, "skiprows": above + head.depth + head.below}
@@ -194,31 +194,19 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     end = None
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
         end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
-    if (comments or again) and "skiprows" not in given:
-        first = int(options.get("skiprows", 0))
-        if end is not None:  # the notes below are no rows
-            comments, again = ([one for one in some if one < cells.last] for some in (comments, again))
-        for what, some in (("of comments among the rows", comments), ("that repeat the names", again)):
-            if some:
-                how = f"left out, the first one after {some[0]} others; {option(path, skiprows=above)} reads rows"
-                notes.append(f"{len(some)} line{'s' * (len(some) > 1)} {what} are {how}")
-        if comments or again:
-            options = {**options, "skiprows": [*range(first), *sorted([*comments, *again])]}
+    if end is not None:  # the notes below are no rows
+        left = {what: [one for one in some if one < cells.last] for what, some in left.items()}
+    for what, some in left.items() if "skiprows" not in given else ():
+        if some:
+            how = f"left out, the first one after {some[0]} others; {option(path, skiprows=above)} reads rows"
+            notes.append(f"{len(some)} line{'s' * (len(some) > 1)} {what} are {how}")
+            before = options.get("skiprows", 0)
+            before = [*range(before)] if isinstance(before, int) else before
+            options = {**options, "skiprows": sorted([*before, *some])}
     title = header.title_text(rows[: head.above]) if head.above else ""
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
     has_odd = scan.has_odd_numbers
     return Layout(options, tuple(kept_names), tuple(columns), title, described, tuple(notes), has_odd, has_words, end)
-
-
-def _written_line(
-    start: bytes, text: str, heads: Sequence[Sequence[str]], delimiter: str, written: Mapping[str, Any]
-) -> bytes:
-    """The line that names several columns as a file has it; b"" where nothing has to be looked for among its rows."""
-    if not heads or len([*filter(None, heads[0])]) < _FEW - 1:
-        return b""
-    pairs = zip(re.split("\r\n|\r|\n", text), re.split(b"\r\n|\r|\n", start), strict=False)
-    lines = (line for words, line in pairs if next(iter(first_rows(words, delimiter, written)), None) == heads[0])
-    return next(lines, b"").removeprefix(codecs.BOM_UTF8)
 
 
 def _written_so(path: Path, text: str, delimiter: str, given: dict[str, Any]) -> list[str]:
@@ -366,7 +354,8 @@ class _Scan:
         self._delimiter = ord(delimiter) if len(delimiter) == 1 and delimiter.isascii() else 0
         self._width = width if self._delimiter else 0
         self._words = re.compile(_words(delimiter))
-        self._marks = [b"\n" + mark for mark in (*(mark.encode() for mark in _COMMENTS), names) if mark]
+        marks = [*map(str.encode, _COMMENTS), names.removeprefix(codecs.BOM_UTF8)]
+        self._marks = [b"\n" + mark for mark in filter(None, marks)]
         self.has_odd_numbers = self.has_words = self.is_long = self.is_wide = self.has_comments = False
         is_utf8 = self._pass(path)
         self.is_damaged = encoding is None and not is_utf8 and _is_damaged(next(blocks(path), b""))
