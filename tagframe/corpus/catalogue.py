@@ -37,7 +37,7 @@ from tagframe.errors import CatalogueWarning, TagframeError, UnreadableCatalogue
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
 
-VERSION = 13
+VERSION = 14
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 BUSY_SECONDS = 30.0

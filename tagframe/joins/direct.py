@@ -18,7 +18,7 @@ from tagframe.keys import column_names as names
 from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED
-from tagframe.keys.key_columns import holds_long_numbers, integer_run, is_code, uniqueness
+from tagframe.keys.key_columns import MAX_GAPPED_DENSITY, holds_long_numbers, integer_run, is_code, uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.terms import CALENDAR
 
@@ -82,38 +82,62 @@ def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> li
     """The keys of all columns that say of what a row is, between tables of different parts: module and presentation.
 
     They have one name, or one is short for the other and their values are the same: ``orig_port`` and ``Origin Port``.
-    Without any, half of the values of a text have to be found.
+    Without any, half of the values of a text have to be found. Names alone come after codes of which nearly all are.
     """
-    keys = (
-        [key] if (key := _natural_key(*ends)) else _direct(*ends, _HALF) or _repeated(*ends)
-        for ends in _apart(profiles, parts)
-    )
-    return [*chain.from_iterable(keys)]
+    keys = []
+    for ends in _apart(profiles, parts):
+        natural = _natural_key(*ends)
+        columns = () if natural is None else natural.left_columns
+        is_sure = any(is_period(one) or names.column_name(one).key_word for one in columns)
+        coded = [] if is_sure or not columns else [one for one in _repeated(*ends) if one.score == DIRECT_CHANCE]
+        keys += coded or ([natural] if natural else _direct(*ends, _HALF) or _repeated(*ends))
+    return keys
 
 
 def _repeated(one: TableProfile, other: TableProfile) -> list[KeyPair]:
-    """The keys of a text that repeats on both sides, with its roles: the part, and the child of parts.
+    """The keys of a column that repeats on both sides, with its roles: the part, and the child of parts.
 
     They tell which things two tables share, and no rows: what is joined by them counts different things only. A thing
-    that has a row each day is joined as of the day.
+    that has a row each day is joined as of the day. A text's values have to be found by half if it is called as the
+    other, and nearly all else; of codes of one name any; numbers with gaps need a word of both and nearly all values.
     """
     found: dict[str, list[KeyPair]] = defaultdict(list)
     for left, right in ((one, other), (other, one)):
         for mine, theirs in product(left.columns, right.columns):
-            words, same = ({*names.words(column.name)} - names.KEY_WORDS - {"name"} for column in (mine, theirs))
-            is_named = mine.family == theirs.family == "text" and same and same <= words and _says_which(mine.name)
-            if is_named and min(mine.distinct or 0, theirs.distinct or 0) >= _FEWEST:
-                shares = _shares(mine, theirs)
-                if max(shares) >= _HALF and not (_is_daily(mine, left) or _is_daily(theirs, right)):
-                    reason = f"{shares[0]:.0%} of the values found, which repeat in both"
-                    evidence = Evidence("shared", contained=shares[0], covered=shares[1], reason=reason)
-                    key = KeyPair(left.id, (mine.name,), right.id, (theirs.name,), _NAME_CHANCE, evidence)
-                    found[key.right].append(key)
+            least = _least_repeated(mine, theirs)
+            shares = _shares(mine, theirs) if least <= 1 else (0.0, 0.0)
+            if max(shares) < least or not max(shares) or _is_daily(mine, left) or _is_daily(theirs, right):
+                continue
+            reason = f"{shares[0]:.0%} of the values found, which repeat in both"
+            evidence = Evidence("shared", contained=shares[0], covered=shares[1], reason=reason, name=1 - least)
+            chance = DIRECT_CHANCE if mine.family == "integer" else _NAME_CHANCE
+            key = KeyPair(left.id, (mine.name,), right.id, (theirs.name,), chance, evidence)
+            found[key.right].append(key)
 
     def rank(keys: Sequence[KeyPair]) -> tuple[float, ...]:
-        return len(keys), max(key.evidence.contained or 0.0 for key in keys)
+        score, named = (max(each) for each in zip(*((key.score, key.evidence.name) for key in keys), strict=True))
+        return score, named, len(keys), max(key.evidence.contained or 0.0 for key in keys)
 
     return max(found.values(), key=rank, default=[])
+
+
+def _least_repeated(mine: ColumnProfile, theirs: ColumnProfile) -> float:
+    """Which share of the values has to be found that two columns are one that repeats on both sides; above 1 if none is
+    enough."""
+    words, same = ({*names.words(column.name)} for column in (mine, theirs))
+    is_of_few = min(mine.distinct or 0, theirs.distinct or 0) < _FEWEST
+    if is_of_few or mine.family != theirs.family or mine.family not in ("integer", "text"):
+        return 2.0
+    if mine.family == "integer":
+        runs = integer_run(mine), integer_run(theirs)
+        are_gapped = all(run is not None and run.density < MAX_GAPPED_DENSITY for run in runs)
+        return _NEARLY_ALL if are_gapped and (words & same) - names.GENERIC else 2.0
+    if words == same and is_code(mine) and is_code(theirs):
+        return 0.0
+    words, same = (one - names.KEY_WORDS - {"name"} for one in (words, same))
+    if same and same <= words and _says_which(mine.name):
+        return _HALF
+    return 2.0 if any(names.is_measure(column.name) for column in (mine, theirs)) else _NEARLY_ALL
 
 
 def _is_daily(thing: ColumnProfile, table: TableProfile) -> bool:
@@ -149,7 +173,8 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
         is_of_thing = are_codes and bool(names.column_name(mine.name).entity)
         is_one_name = is_of_thing and mine.family == "text" and mine.name.casefold() == theirs.name.casefold()
         enough = 0.0 if is_one_name else min(_HALF, _FEWEST / (theirs.distinct or 1)) if is_of_thing else _HALF
-        named = (means_table or _are_named_alike(mine.name, theirs.name)) and max(shares) >= enough
+        named = means_table or _are_named_alike(mine.name, theirs.name) or (are_codes and _is_the_code(mine, theirs))
+        named = named and max(shares) >= enough
         # All of the unique side may be found on the other: countries with medals, those of athletes.
         is_text = mine.family == "text"
         are_long = is_text or (holds_long_numbers(mine) and holds_long_numbers(theirs))
@@ -164,6 +189,12 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
             )  # fmt: skip
             chance = DIRECT_CHANCE if are_codes and (named or mine.family == "text") else _NAME_CHANCE
             yield KeyPair(table.id, (mine.name,), target.id, (theirs.name,), chance, evidence)
+
+
+def _is_the_code(mine: ColumnProfile, theirs: ColumnProfile) -> bool:
+    """Whether a text's name has the word for a code that the other one is called: ``CNPJ_EXIBIDOR`` and ``CNPJ``."""
+    its = {*names.words(theirs.name)}
+    return mine.family == "text" and its < {*names.words(mine.name)} and its.isdisjoint(names.GENERIC)
 
 
 def _may_mean(reference: ColumnProfile, key: ColumnProfile) -> bool:

@@ -477,7 +477,9 @@ def plan_joins(
     _check_circles(given, joined_tables([*by_id], given))
     keys = [*given, *(key for key in keys if key.tables not in {pair.tables for pair in given})]
     accepted = [key for key in keys if key.score >= ACCEPTED]
-    stacks = {stack.profile.id: stack for stack in stacks_of(profiles, accepted, bridges)} if stack_unions else {}
+    stacks = (
+        {stack.profile.id: stack for stack in stacks_of(profiles, accepted, bridges, doubtful)} if stack_unions else {}
+    )
     if stacks:
         renamed = renamed_keys(keys, [*stacks.values()])
         keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,18 +56,22 @@ class Stack:
 
 
 def stacks_of(
-    profiles: Sequence[TableProfile], keys: Sequence[KeyPair], around: Sequence[TableProfile] = ()
+    profiles: Sequence[TableProfile],
+    keys: Sequence[KeyPair],
+    around: Sequence[TableProfile] = (),
+    doubtful: Collection[str] = (),
 ) -> list[Stack]:
     """The stacks of tables with the same columns whose names differ in a number or a date, unless a key joins them.
 
-    Of ``around``, the other tables, those of the same name show whether it says what a table is about.
+    Of ``around``, the other tables, those of the same name show whether it says what a table is about. Tables that are
+    not ``doubtful`` may be called otherwise, if they number their rows apart.
     """
     by_id = {profile.id: profile for profile in profiles}
     taken, found = set(by_id), []
     joined = {key.tables for key in keys}
     # Tables that are joined count as one schema, wherever each of them is.
     one_schema = [profile if profile.place else replace(profile, database="") for profile in profiles]
-    for group in infer_unions(one_schema, by_date=True, named=[*profiles, *around]):
+    for group in infer_unions(one_schema, by_date=True, named=[*profiles, *around], doubtful=doubtful):
         if any(ends <= set(group.tables) for ends in joined):
             continue
         parts = tuple(sorted((by_id[table] for table in group.tables), key=lambda part: (part.name, part.id)))
@@ -75,7 +79,7 @@ def stacks_of(
         is_of_folders = len({part.name.casefold() for part in parts}) == 1
         if is_of_folders:
             database = "+".join(part.database for part in parts) if len(parts) <= _MAX_NAMED_DATABASES else "*"
-        if f"{database}.{name}" in taken:
+        if not name or f"{database}.{name}" in taken:
             name = "+".join(part.name for part in parts)
         origin = FOLDER if is_of_folders else ORIGIN
         while origin in map(str.casefold, group.columns):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ import numpy as np
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import column_names as names
+from tagframe.keys.containment import overlap
+from tagframe.keys.key_columns import uniqueness
 
 _DATE_PART = re.compile(
     r"\d+(-\d+)*|[qhwvy]\d+|fy\d+|"
@@ -62,6 +64,7 @@ def infer_unions(
     by_date: bool = False,
     around: Sequence[TableProfile] | None = None,
     named: Sequence[TableProfile] = (),
+    doubtful: Collection[str] = (),
 ) -> list[UnionGroup]:
     """Find tables of one database, or of one folder, that have the same columns and similar names.
 
@@ -77,6 +80,8 @@ def infer_unions(
         around: all tables. Then tables of one name are of one kind only if their databases have half of their tables in
             common: of unrelated databases, several have the same ``products``.
         named: tables whose names show what a name says (:func:`_has_sheet_name`), if not ``around``.
+        doubtful: ids of tables that may not be needed: with ``by_date``, the others of many columns are of one kind
+            whatever their names if they number their rows apart (:func:`_is_other_part`).
 
     Returns:
         Groups of at least two tables, sorted by their first table; no table is in two groups.
@@ -113,6 +118,11 @@ def infer_unions(
                 taken |= {table.id for table, _ in free}
                 ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
                 unions.append(UnionGroup(ids, tuple(column.name for column in free[0][0].columns), parts))
+        rest = [table for table in tables if by_date and table.id not in {*taken, *doubtful}]
+        rest = [table for table in rest if table is rest[0] or _is_other_part(rest[0], table)]
+        if len(rest) > 1:
+            ids, parts = zip(*((table.id, table.name) for table in rest), strict=True)
+            unions.append(UnionGroup(ids, tuple(column.name for column in rest[0].columns), parts))
     return sorted(unions, key=lambda group: group.tables)
 
 
@@ -180,6 +190,17 @@ def _is_copy(one: TableProfile, other: TableProfile) -> bool:
     return bool(telling) and all(
         len(np.intersect1d(mine, others)) >= _COPIED * max(len(mine), len(others)) for mine, others in telling
     )
+
+
+def _is_other_part(one: TableProfile, other: TableProfile) -> bool:
+    """Whether two tables of many columns number their rows in one column that has no value in both: ``auxcat`` has the
+    objects A1, A2, …, and ``ftocat`` F1, F2, …."""
+    if len(one.columns) < _MANY or not _alike(one, other):
+        return False
+    first = [table.columns[0] for table in (one, other)]
+    shared = overlap(*(column.sketch for column in first))
+    is_own = all(column.family == "text" and uniqueness(column) == 1.0 for column in first)
+    return is_own and shared is not None and shared.seen >= _MANY and not shared.share
 
 
 def _alike(one: TableProfile, other: TableProfile) -> bool:

@@ -25,6 +25,7 @@ from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.as_of import match_as_of
+from tagframe.keys.column_names import table_entity, words
 from tagframe.keys.composite import CONTAINED, MOST_REPEATED
 from tagframe.keys.matching import Matches, Positions, hashable, is_copy, match_rows
 from tagframe.merging import advice
@@ -79,10 +80,16 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
 
 
 def _counted(request: MergeRequest) -> Where:
-    """Which rows of the absent tables count: those with the cells that the question names after its denial."""
+    """Which rows of the absent tables count: those with the cells that the question names after its denial, but for a
+    cell that is called as its table: "bought at a sale" names the sales."""
     implied = Filter({}) if request.implied is None else request.implied(request.plan, request.corpus)
+    called = {table: {*table_entity(request.plan.by_id[table].name)} for table in request.absent}
     absent, denied = (
-        {name: value for name, value in cells.items() if request.plan.find_column(name)[0] in request.absent}
+        {
+            name: value
+            for name, value in cells.items()
+            if (own := called.get(request.plan.find_column(name)[0])) is not None and not {*words(str(value))} <= own
+        }
         for cells in (implied.conditions, implied.denied)
     )
     if absent:

@@ -96,6 +96,8 @@ ASKED = [["Q1", "Q2[SQ1]", "Q3_1"], ["¿Cuál es su sexo?", "¿Cuántos años ti
 ANSWERS = [["mujer", 31, 900], ["hombre", 28, 1200], ["mujer", 67, 1100], ["mujer", 45, 950]]
 STATIONS = [["Station", "Lufttemperatur", "Windstärke"], ["STATION_ID", "TT_10", "FF_10"]]
 DAYS = [["Ulm", 1.5, 2.25], ["Köln", 3.5, 4.0], ["Bonn", 2.5, 1.0]]
+MONTHS = [["COD.", "ENE", "FEB", "MAR"], ["KOD.", "URT", "OTS", "MAR"]]
+FROST = [["C076", 9, 4, 3], ["C056", 8, 9, 1], ["C035", 0, 1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,9 @@ DAYS = [["Ulm", 1.5, 2.25], ["Köln", 3.5, 4.0], ["Bonn", 2.5, 1.0]]
          ["area", "A1101", "A7101"], ["市区町村", "総人口", "世帯数"]),
         ([["Município", "Idade média", "Renda média"], ["municipio", "idade", "renda"]], DAYS,
          ["municipio", "idade", "renda"], ["Município", "Idade média", "Renda média"]),
+        ([MONTHS[0], ["", "", "DAYS OF FROST", ""], MONTHS[1]], FROST, *MONTHS),
+        ([MONTHS[0], ["", "", "DAYS OF FROST", ""]], FROST, MONTHS[0], [""] * 4),
+        (MONTHS, FROST, *MONTHS),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "ods", "duckdb"])
@@ -220,6 +225,24 @@ def test_a_folder_of_prose_has_no_tables(tmp_path):
     (tmp_path / "letter.txt").write_text("Dear Sir,\nI came, I saw.\nYours\n")
     with pytest.raises(UnreadableTable, match=r"letter\.txt is not read here: most of its rows"):
         tf.open_corpus(tmp_path, progress=False)
+
+
+@pytest.mark.parametrize("ending", ["csv", "utf-16", "xlsx", "duckdb"])
+@pytest.mark.parametrize("title", [[], [["", "frost", "", ""]]])
+def test_rows_that_repeat_the_names_are_left_out(tmp_path, ending, title):
+    more = [[f"D{at:03}", at, at + 1, at + 2] for at in range(200)]
+    rows = [MONTHS[0], *title, *FROST, MONTHS[0], *title, *more, MONTHS[0]]
+    if ending == "xlsx":
+        pytest.importorskip("python_calamine")
+        pd.DataFrame(rows).to_excel(tmp_path / "t.xlsx", sheet_name="t", index=False, header=False)
+    else:
+        coded = "utf-16" if ending == "utf-16" else "utf-8-sig"
+        pd.DataFrame(rows).to_csv(tmp_path / "t.csv", sep=";", index=False, header=False, encoding=coded)
+    corpus, notes = warned(tmp_path, **({"engine": "duckdb"} if ending == "duckdb" else {}))
+    frame = corpus[corpus.tables["id"][0]]
+    assert frame["COD."].tolist() == [row[0] for row in [*FROST, *more]]
+    assert frame["FEB"].sum() == sum(row[2] for row in [*FROST, *more])
+    assert "that repeat the names are left out" in "".join(notes)
 
 
 @pytest.mark.parametrize("comment", ["# Updated in May", "# Updated\n# by hand"])

@@ -310,7 +310,9 @@ def test_rows_of_each_day_are_not_met_by_the_thing_alone_but_several_rows_a_day_
     ("mine", "theirs"),
     [
         (("kind", ["a", "b"]), ("kind", ["a", "b"])),  # too few values
-        (("lake", [f"l{i}" for i in range(30)]), ("port", [f"l{i}" for i in range(30)])),  # other names
+        (("lake", [f"l{i}" for i in range(30)]), ("port", [f"l{i}" for i in range(9, 39)])),  # other names
+        (("level", [f"l{i}" for i in range(30)]), ("port", [f"l{i}" for i in range(30)])),  # a measure
+        (("register", [*range(4, 300, 9)]), ("port", [*range(4, 300, 9)])),  # numbers of other names
         (("station", [f"s{i}" for i in range(30)]), ("station", [f"x{i}" for i in range(30)])),  # no value in common
     ],
 )
@@ -321,6 +323,43 @@ def test_columns_that_repeat_in_both_tables_are_no_key_if_little_speaks_for_them
     }
     with pytest.raises(tf.errors.NotConnected):
         joined(frames, "How many different one and two?")
+
+
+REGISTER = [*range(436, 9000, 97)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (("lake", [f"l{i}" for i in range(30)]), ("port", [f"l{i}" for i in range(30)])),  # all values
+        (("uri", [f"t/{i}" for i in range(30)]), ("uri", [f"t/{i}" for i in range(20, 50)])),  # codes of one name
+        (("REGISTRO_SALA", REGISTER), ("REGISTRO_ANCINE", REGISTER[2:])),  # numbers with gaps
+    ],
+)
+def test_columns_that_repeat_in_both_tables_are_doubted_keys_of_different_things(mine, theirs):
+    """They tell which things two tables share: the question counts different ones, and what is joined is said."""
+    frames = {
+        name: pd.DataFrame({column: values * 3, f"{name}_x": [start + at * 1.5 for at in range(3 * len(values))]})
+        for start, (name, (column, values)) in enumerate((("one", mine), ("two", theirs)))
+    }
+    corpus = tf.open_corpus(frames)
+    found = corpus.retrieve_tables("How many different one and two?", k=1).add(*frames).only(*frames)
+    assert [{step.base_columns, step.columns} for step in found.join_plan.steps] == [{(mine[0],), (theirs[0],)}]
+    with pytest.warns(tf.errors.DoubtfulJoinWarning, match="low-confidence key"):
+        frame = found.merge()
+    (shared,) = {mine[0], theirs[0]} & {*frame.columns}
+    assert {*frame[shared]} == {*mine[1]} & {*theirs[1]}
+
+
+@pytest.mark.parametrize("code", ["CNPJ_EXIBIDOR", "cnpj exibidor"])
+def test_a_code_with_the_word_that_the_unique_one_is_called_is_its_key_before_small_numbers(code):
+    """Seats are among the numbers of a register, and that means nothing; a third of the codes are in it."""
+    agents = pd.DataFrame({"REGISTRO": range(1, 3000, 2), "CNPJ": [f"{i:04}/01" for i in range(1500)]})
+    rooms = pd.DataFrame({"seats": [i % 20 * 2 + 1 for i in range(90)], code: [f"{i * 50:04}/01" for i in range(90)]})
+    found = tf.open_corpus({"agents": agents, "rooms": rooms}).retrieve_tables("rooms of agents", k=1)
+    plan = found.add("agents", "rooms").only("agents", "rooms").join_plan
+    assert [(step.columns, step.score) for step in plan.steps] == [(("CNPJ",), 0.3)]
 
 
 @pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")

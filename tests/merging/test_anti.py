@@ -210,6 +210,16 @@ def test_cells_named_after_a_denial_choose_the_rows_that_count():
     assert sorted(frame["reader"]) == ["Ben", "Dov"]
 
 
+def test_a_cell_that_is_called_as_its_denied_table_chooses_no_rows_of_it():
+    sales = pd.DataFrame({"sale_id": [1, 2, 3], "buyer": [11, 12, 12], "kind": ["sale", "loan", "loan"]})
+    frames = {"customers": CUSTOMERS.rename(columns={"customer_id": "buyer"}), "sales": sales}
+    hits = tuple(TableHit(f"frames.{name}", 0.0, (), 1.0) for name in frames)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DoubtfulJoinWarning)
+        frame = RetrievedTables("Customers who never bought at a sale", hits, tf.open_corpus(frames)).merge()
+    assert not {11, 12} & {*frame["buyer"]}
+
+
 def test_a_table_that_may_not_be_needed_takes_no_row_without_a_partner_away():
     corpus = tf.open_corpus({**SHELVES, "prize": pd.DataFrame({"book_id": [20, 21], "prize": ["Nebula", "Booker"]})})
     chances = {"reader_loan": 0.9, "book": 0.9, "prize": 0.7}

@@ -49,6 +49,25 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
     assert "500 rows, 2 tables" in plan._repr_html_()
 
 
+@pytest.mark.parametrize(("letter", "is_stacked"), [("F", True), ("A", False)])
+def test_tables_of_many_columns_with_rows_of_their_own_are_parts_of_one(letter, is_stacked):
+    """Catalogues of satellites, and of what failed to become one, number their rows in one column, each otherwise."""
+    owners = pd.DataFrame({"owner": [f"O{at}" for at in range(12)], "town": [f"town {at % 5}" for at in range(12)]})
+    catalogues = {
+        name: pd.DataFrame(
+            {"code": [f"{sign}{at:04}" for at in range(rows)], "owner": [f"O{at % 12}" for at in range(rows)]}
+            | {f"x{column}": [at * 1.5 + column for at in range(rows)] for column in range(9)}
+        )
+        for name, sign, rows in (("space.auxcat", "A", 90), ("space.ftocat", letter, 60))
+    }
+    plan = join_plan({**catalogues, "space.owner": owners})
+    assert plan.tables == (("space.auxcat+ftocat", "space.owner") if is_stacked else plan.tables)
+    assert len(plan.tables) == (2 if is_stacked else 3)
+    tables = [*open_corpus({**catalogues, "space.owner": owners}).profiles]
+    doubted = plan_joins(tables, infer_key_pairs(tables), doubtful=["space.ftocat"])
+    assert {"space.auxcat", "space.owner"} <= {*doubted.tables}
+
+
 def test_frames_that_were_read_from_tables_of_two_years_are_stacked_unless_told_not_to():
     corpus = open_corpus(SHOP)
     first, second, product = (corpus.read(name) for name in SHOP)

@@ -99,7 +99,7 @@ def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
         below = head_of(rows[above:])
         return replace(below, above=above + below.above)
     titles = _titles(rows) if may_have_titles else 0
-    if (head := _translated(rows, titles) or _labelled(rows, titles)) is not None:
+    if (head := _translated(rows, titles) or _labelled(rows, titles) or _described(rows, titles)) is not None:
         return head
     if may_have_titles and (head := head_below_titles(rows)) is not None:
         return head
@@ -296,6 +296,31 @@ def _translated(rows: Sequence[Row], above: int) -> Head | None:
     cells = zip(*texts[:depth], strict=True)
     labels = ("; ".join(dict.fromkeys(text for text in rest if text not in ("", name))) for name, *rest in cells)
     return replace(_head(rows, above, depth), names=tuple(names), labels=tuple(labels))
+
+
+def _described(rows: Sequence[Row], above: int) -> Head | None:
+    """The names in a row above a title, other names of all columns, or both; None if there are neither.
+
+    The title is one text above numbers. The other names, as of another language, are words, some of them above numbers.
+
+    >>> rows = [["City", "Jan", "Feb", "Mar"], ["", "", "Days of frost", ""], ["Stadt", "Jän", "Feber", "März"]]
+    >>> _described([*rows, ["Rom", 1, 2, 0], ["Ulm", 7, 9, 3], ["Wien", 6, 9, 2]], 0).rows
+    3
+    """
+    width = max(map(len, rows[above:]), default=0)
+    names, *below = [[*map(_text, row), *[""] * (width - len(row))] for row in rows[above:]] or [[""]]
+    later = [row for row in below if row != names][_FEW:]  # names may stand again at the end
+    numbers = [at for at in range(width) if _holds_values([row[at] for row in later])]
+    if not _FEW < len(numbers) < width or not all(names) or not are_names(names):
+        return None
+    filled = [at for at, cell in enumerate(below[0]) if cell]
+    is_titled = len(filled) == 1 and filled[0] in numbers and _is_word(below[0][filled[0]])
+    other = below[is_titled]
+    is_named = all(other) and are_names(other) and all(_is_word(other[at]) for at in numbers)
+    if not is_titled and not is_named:
+        return None
+    labels = tuple(label if is_named and label != name else "" for name, label in zip(names, other, strict=True))
+    return replace(_head(rows, above, 1 + is_titled + is_named), names=tuple(names), labels=labels)
 
 
 def _labelled(rows: Sequence[Row], above: int) -> Head | None:

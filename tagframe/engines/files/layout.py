@@ -125,7 +125,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         limits.check_names(path, row)
     is_checked = is_free and len(delimiter) == 1 and not {"on_bad_lines", "names", "header"} & {*given}
     width = len(rows[head.above]) if is_checked and head.above < len(rows) else 0
-    scan = _Scan(path, start, delimiter, encoding, width)
+    heads = rows[head.above :][: head.depth] if is_checked and width > 1 else []
+    above = (skipped if is_free else 0) + head.above
+    scan = _Scan(path, start, delimiter, encoding, width, b"".join(start.splitlines()[above:][: bool(heads)]))
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
     options = {"sep": delimiter, "encoding": scan.encoding, "index_col": False, **given}
     if scan.is_damaged and "encoding_errors" not in given:
@@ -133,7 +135,6 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes.append(
             f"some bytes of it are no UTF-8, and are read as \ufffd; {option(path, encoding='cp1252')} reads others"
         )
-    above = (skipped if is_free else 0) + head.above
     if isinstance(head, header.Head) and not isinstance(given.get("header", 0), int):
         options.pop("header", None)
     if head.is_plain:
@@ -160,10 +161,12 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     unnamed = [at for at, is_one in enumerate(is_unnamed) if is_one and head.is_plain]
     if not head.depth:
         unnamed = [at for at, cell in enumerate(rows[head.above] if rows else []) if not cell.strip()]
-    comments: list[int] = []
+    left: dict[str, list[int]] = {}
     if is_checked and (scan.is_long or unnamed or scan.has_comments):
-        cells = _Cells(path, delimiter, scan.encoding, written, above + head.depth + head.below, len(columns), unnamed)
-        comments, named = cells.comments, len(columns)
+        first = above + head.depth + head.below
+        cells = _Cells(path, delimiter, scan.encoding, written, first, len(columns), unnamed, heads)
+        left = {"of comments among the rows": cells.comments, "that repeat the names": cells.again}
+        named = len(columns)
         columns, left_out = _beyond(path, cells, columns, notes)
         if len(columns) > named:
             options = {**options, "header": None, "names": columns, "skiprows": above + head.depth + head.below}
@@ -191,14 +194,15 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     end = None
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
         end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
-    if comments and "skiprows" not in given:
-        first = int(options.get("skiprows", 0))
-        if end is not None:  # the notes below are no rows
-            comments = [one for one in comments if one < cells.last]
-        if comments:
-            options = {**options, "skiprows": [*range(first), *comments]}
-            how = f"left out, the first one after {comments[0]} others; {option(path, skiprows=first)} reads rows"
-            notes.append(f"{len(comments)} line{'s' * (len(comments) > 1)} of comments among the rows are {how}")
+    if end is not None:  # the notes below are no rows
+        left = {what: [one for one in some if one < cells.last] for what, some in left.items()}
+    for what, some in left.items() if "skiprows" not in given else ():
+        if some:
+            how = f"left out, the first one after {some[0]} others; {option(path, skiprows=above)} reads rows"
+            notes.append(f"{len(some)} line{'s' * (len(some) > 1)} {what} are {how}")
+            before = options.get("skiprows", 0)
+            before = [*range(before)] if isinstance(before, int) else before
+            options = {**options, "skiprows": sorted([*before, *some])}
     title = header.title_text(rows[: head.above]) if head.above else ""
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
     has_odd = scan.has_odd_numbers
@@ -333,7 +337,9 @@ def _beyond(path: Path, cells: _Cells, columns: list[str], notes: list[str]) -> 
 class _Scan:
     """What one pass over the bytes of a file tells; all may be there in a text of two bytes a letter."""
 
-    def __init__(self, path: Path, start: bytes, delimiter: str, encoding: str | None, width: int) -> None:
+    def __init__(
+        self, path: Path, start: bytes, delimiter: str, encoding: str | None, width: int, names: bytes
+    ) -> None:
         self.has_odd_numbers = self.has_words = self.is_long = self.is_wide = self.has_comments = True
         self.foreign, self.drops_quotes, self.has_nulls, self.is_damaged = "", False, False, False
         encoding = encoding or _wide_encoding(start)
@@ -348,6 +354,8 @@ class _Scan:
         self._delimiter = ord(delimiter) if len(delimiter) == 1 and delimiter.isascii() else 0
         self._width = width if self._delimiter else 0
         self._words = re.compile(_words(delimiter))
+        marks = [*map(str.encode, _COMMENTS), names.removeprefix(codecs.BOM_UTF8)]
+        self._marks = [b"\n" + mark for mark in filter(None, marks)]
         self.has_odd_numbers = self.has_words = self.is_long = self.is_wide = self.has_comments = False
         is_utf8 = self._pass(path)
         self.is_damaged = encoding is None and not is_utf8 and _is_damaged(next(blocks(path), b""))
@@ -361,13 +369,14 @@ class _Scan:
         decoder, is_utf8, tail, rest = codecs.getincrementaldecoder("utf-8")(), True, b"\n", b""
         for block in blocks(path):
             is_utf8 = is_utf8 and _decodes(decoder, block)
-            near, tail = tail + block, block[-64:]  # a match may begin in one block and end in the next
+            # A match may begin in one block and end in the next.
+            near, tail = tail + block, block[-max(64, *map(len, self._marks)) :]
             self.has_odd_numbers = self.has_odd_numbers or _has_odd_numbers(near)
             self.has_words = self.has_words or (
                 any(stem in near for stem in _STEMS) and self._words.search(near) is not None
             )
             self.has_nulls = self.has_nulls or (b"\\N" in near and _NULL.search(near) is not None)
-            self.has_comments = self.has_comments or any(f"\n{mark}".encode() in near for mark in _COMMENTS)
+            self.has_comments = self.has_comments or any(mark in near for mark in self._marks)
             if self._width and not self.is_long:
                 rest = self._after_lines(rest + block)
                 self.is_long = self.is_long or len(rest) > _LONGEST_ROW
@@ -424,18 +433,20 @@ class _Cells:
         first_line, first_width: where the first cell beyond the names is, and the cells of its row.
         is_indexed: whether all rows have one cell more than there are names, and the first ones differ.
         comments: the numbers of rows of one text that begins as comments do; none where other rows begin so, too.
+        again: the numbers of rows that are written as those above the first one, from one of the names on.
         last: the number of the last row that is none of them.
     """
 
     def __init__(
         self, path: Path, delimiter: str, encoding: str, written: Mapping[str, Any], skip: int, width: int,
-        unnamed: Sequence[int],
+        unnamed: Sequence[int], heads: Sequence[Sequence[str]],
     ) -> None:  # fmt: skip
         self.unnamed = unnamed
         self.rows = self.rows_beyond = self.most = self.first_line = self.first_width = self.last = 0
         self.beyond: Counter[int] = Counter()
         self.filled: Counter[int] = Counter()
         self.comments: list[int] = []
+        self.again: list[int] = []
         first: set[str] = set()
         least = width + 1
         with (
@@ -452,7 +463,9 @@ class _Cells:
                             self.comments.append(at)
                             continue
                         begin_so = True
-                    if row:
+                    if row in heads and (self.again or row == heads[0]):
+                        self.again.append(at)
+                    elif row:
                         self._see(row, width, reader.line_num)
                         least, self.last = min(least, len(row)), at
                         first.add(row[0])

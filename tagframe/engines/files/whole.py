@@ -168,6 +168,10 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
         header.title_text(rows[: head.above]),
         [row for row in rows[head.rows :] if any(map(_is_filled, row))],
     )
+    heads = rows[head.above :][: head.depth]
+    if heads and sum(map(_is_filled, heads[0])) > 1 and (again := below.count(heads[0])):
+        below = [row for row in below if row not in heads]
+        notes.append(f"{again} row{'s' * (again > 1)} that repeat the names are left out")
     given = [*head.names, *[""] * (width - len(head.names))]
     names = header.numbered_names(given, width)
     if head.is_plain:  # as pandas names them
