@@ -196,6 +196,15 @@ def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
         )
 
 
+def say_taken_as_denied(plan: JoinPlan) -> None:
+    """Warn of rows without a partner in a table that the question denies in words that are not the table's."""
+    warn(
+        f"{plan.sentence_of_absence}: the question denies something that no table is called. merge(how='inner') gives "
+        "the rows that have one",
+        DoubtfulJoinWarning,
+    )
+
+
 def say_all_denied(tables: Sequence[str], others: Sequence[str]) -> None:
     """Warn of a question that wants rows without a partner in the only tables that were found."""
     ways = [f"found.add({table!r})" for table in others[:_MAX_EXAMPLES]]

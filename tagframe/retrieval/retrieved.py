@@ -45,12 +45,19 @@ from tagframe.merging.advice import (
     say_at_once,
     say_maybe_denied,
     say_stacked,
+    say_taken_as_denied,
     warn,
 )
 from tagframe.merging.run import check_roles
 from tagframe.progress import waiting
 from tagframe.retrieval.checked_plan import Proposal
-from tagframe.retrieval.denied import all_denied, named_by, own_words, spelt_forms, tables_maybe_denied
+from tagframe.retrieval.denied import (
+    all_denied,
+    named_by,
+    own_words,
+    spelt_forms,
+    tables_maybe_denied,
+)
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.named_cells import cells_at_once, filter_of
 from tagframe.retrieval.ways import plan_for
@@ -369,9 +376,13 @@ class RetrievedTables(Public):
         """Warn of what the plan takes for granted."""
         if stack is None:
             say_stacked(plan, on)
-        if how is None and not plan.absent and self.question and self.proposal is None:
+        if how is None and self.question and self.proposal is None:
             names = {id: self.corpus.profile(id).columns for id in self.members}
             columns = {id: [column.name for column in profile] for id, profile in names.items()}
+            if plan.absent:
+                if tables_maybe_denied(self.question, columns) and not any(one.parts for one in plan.sources):
+                    say_taken_as_denied(plan)
+                return
             say_maybe_denied(plan, tables_maybe_denied(self.question, columns))
             if all_denied(self.question, columns) and len(self.corpus.profiles) > len(names):
                 say_all_denied(self.members, [one.id for one in self.corpus.profiles if one.id not in names])

@@ -25,6 +25,7 @@ from tagframe.retrieval.denied import (
     spelt_forms,
     tables_before,
     tables_denied,
+    tables_maybe_denied,
 )
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import schema_of, tables_around
@@ -98,6 +99,11 @@ def plan_for(
         left_out, lone = {*plan.left_out, *apart, *beside}, {*plan.unconnected, *apart}
         plan = replace(plan, left_out=tuple(sorted(left_out - {*plan.tables})), unconnected=tuple(sorted(lone)))
     stacks = {part.id: table for table in plan.tables for part in plan.source(table).parts}
+    if may_deny and not denied and len(plan.steps) == 1 and not plan.left_out:
+        maybe = _with_pieces(tables_maybe_denied(question, _as_one(columns, pieces)), pieces)
+        maybe = [*dict.fromkeys(stacks.get(id, id) for id in maybe)]
+        # Rows lack others that refer to them: a site its launch points, and no launch point its site.
+        denied = [id for id in maybe if id != anchor and plan.steps[0].key.left_table == id and len(maybe) == 1]
     denied = [table for table in dict.fromkeys(stacks.get(id, id) for id in denied) if table in plan.tables]
     with suppress(InvalidArgument):  # only the denied tables connect the others
         return plan.lacking(*_with_links(plan, denied, wanted)) if denied else plan

@@ -210,6 +210,18 @@ def test_cells_named_after_a_denial_choose_the_rows_that_count():
     assert sorted(frame["reader"]) == ["Ben", "Dov"]
 
 
+def test_a_denial_in_other_words_is_of_the_only_table_that_refers_to_the_named_one():
+    sites = pd.DataFrame({"site_id": ["K1", "K2", "K3"], "name": ["north", "south", "west"]})
+    frames = {"site": sites, "lp": pd.DataFrame({"lp": ["a", "b"], "site_id": ["K1", "K1"]})}
+    hits = tuple(TableHit(f"frames.{name}", 0.0, (), 1.0) for name in frames)
+    found = RetrievedTables("How many sites have no rocket pad?", hits, tf.open_corpus(frames))
+    with pytest.warns(DoubtfulJoinWarning, match=r"without a row in frames\.lp: .*how='inner'"):
+        assert found.merge()["site_id"].tolist() == ["K2", "K3"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert len(found.merge(how="inner")) == 2
+
+
 def test_a_cell_that_is_called_as_its_denied_table_chooses_no_rows_of_it():
     sales = pd.DataFrame({"sale_id": [1, 2, 3], "buyer": [11, 12, 12], "kind": ["sale", "loan", "loan"]})
     frames = {"customers": CUSTOMERS.rename(columns={"customer_id": "buyer"}), "sales": sales}
