@@ -305,6 +305,8 @@ def _shared(one: TableProfile, other: TableProfile) -> Iterator[tuple[ColumnProf
         same = theirs.get(column.name.casefold())
         if same is None or column.family != same.family or column.family not in ("integer", "text", "date"):
             continue
+        if max(column.null_share or 0.0, same.null_share or 0.0) > _HALF:
+            continue  # hardly a row would find another
         if is_dense(column) and is_dense(same) and _is_unique(column) and _is_unique(same):
             continue  # each table numbers its own rows
         has_key_word = names.column_name(column.name).key_word

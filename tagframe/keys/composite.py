@@ -75,6 +75,8 @@ _FEWEST_ROWS = 8
 """With fewer rows, columns are unique together by accident."""
 _MOST_NULLS = 0.2
 """A column with a larger share of missing values is not part of a key; rows with a missing value match nothing."""
+_MOST_MISSING = 0.5
+"""A column that lacks values in so many rows more than another is no part of one reference with it."""
 _FEWEST_OF_PANEL = 4
 """A panel of things by day or year, such as (country, year), needs fewer rows."""
 _FEWEST_NAMED = 0.4
@@ -549,6 +551,9 @@ def _is_panel(chosen: Sequence[_Part]) -> bool:
 
 def _verified(chosen: Sequence[_Part], rows: _Rows, least: float = CONTAINED) -> KeyPair | None:
     right, count = chosen[0].right.owner.id, chosen[0].right.profile.rows or 0
+    missing = [part.left.profile.null_share or 0.0 for part in chosen]
+    if max(missing) - min(missing) > _MOST_MISSING:
+        return None
     repeats = rows.repeats(right, tuple(part.right.profile.name for part in chosen))
     if repeats > MOST_REPEATED * count:
         return None

@@ -68,6 +68,15 @@ def test_two_panels_of_one_thing_are_joined_by_the_year_too(others):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("missing", "columns"), [(0.1, ("code", "year")), (0.9, ("code",))])
+def test_a_column_that_is_mostly_missing_is_no_part_of_the_key(missing, columns):
+    fares = FARES.assign(year=FARES["year"].where(FARES.index % 10 >= 10 * missing))
+    corpus = tf.open_corpus({"rides": RIDES, "fares": fares})
+    found = corpus.retrieve_tables("rides fares").only("rides", "fares")
+    assert found.join_plan.steps[0].key.left_columns == columns
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_name_of_the_same_thing_that_is_spelt_in_two_ways_is_no_part_of_the_key():
     rides = RIDES.assign(school=[f"School {code}" if code < "S020" else f"{code} school" for code in RIDES["code"]])
     fares = FARES.assign(school=[f"School {code}" for code in FARES["code"]])
