@@ -118,7 +118,9 @@ def _named(
                 or (len(cell) < _SHORTEST and (cell not in written or cell.islower()))
             ):
                 continue
-        elif (isinstance(cell, float) and not cell.is_integer()) or (cell < _SMALLEST_NUMBER and not is_named):
+        elif not isinstance(cell, int | float) or (isinstance(cell, float) and not cell.is_integer()):
+            continue  # a workbook's texts may have durations among them
+        elif cell < _SMALLEST_NUMBER and not is_named:
             continue
         text = cell if isinstance(cell, str) else str(int(cell))
         run = tuple(stem(word.text.casefold()) for word in words_in(text))

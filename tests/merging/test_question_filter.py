@@ -1,5 +1,7 @@
 """Repeated rows are judged after the filter: that of where=, or the one that the question names."""
 
+import datetime as dt
+
 import pandas as pd
 import pytest
 
@@ -105,3 +107,11 @@ def test_a_user_who_is_only_to_be_warned_has_allowed_the_rows(monkeypatch):
         tf.merge(frames, on="left.kind = right.kind")
     with pytest.warns(RowsMultipliedWarning):
         assert len(tf.merge(frames, on="left.kind = right.kind", on_fanout="warn")) == 16
+
+
+def test_durations_among_texts_are_no_cells_that_a_question_names():
+    visits = pd.DataFrame({"site": ["K1", "K1", "K2"], "note": ["Oslo", dt.timedelta(minutes=5), dt.time(5, 3)]})
+    birds = pd.DataFrame({"site": ["K1", "K1", "K2", "K2"], "ring": range(4)})
+    found = tf.open_corpus({"visits": visits, "birds": birds}).retrieve_tables("birds with visits with the note Oslo")
+    with pytest.warns(RowsMultipliedWarning, match=r"merge\(where=\{'note': 'Oslo'\}\)"):
+        assert len(found.only("visits", "birds").merge(on="birds.site = visits.site")) == 6
