@@ -73,7 +73,8 @@ def _direct(
     if not keys:
         return []
     shares = {key: key.evidence.covered or 0.0 for key in keys}
-    best = max(keys, key=lambda key: (key.score, key.evidence.name, shares[key]))
+    are_keys = {key: names.column_name(key.right_columns[0]).key_word for key in keys}
+    best = max(keys, key=lambda key: (key.score, key.evidence.name, are_keys[key], shares[key]))
     as_many = [key for key in keys if key.evidence.families[0] == "text" or 2 * shares[key] >= shares[best]]
     return [key for key in as_many if (key.score, key.right) == (best.score, best.right)]
 
@@ -164,8 +165,8 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
         means_table = is_key and (names.about(mine.name, target.name) >= _NAMES or _may_mean(mine, theirs))
         if is_dense(theirs) and not means_table:
             continue
-        if names.is_measure(mine.name) or names.is_measure(theirs.name):
-            continue
+        if mine.family == "integer" and (names.is_measure(mine.name) or names.is_measure(theirs.name)):
+            continue  # an "area_name" is none
         shares = _shares(mine, theirs)
         if not max(shares):
             continue

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.joins.infer import plan_tables
 
 PLACES = pd.DataFrame({"placeID": [f"K{i * 37:05}" for i in range(70)], "zip": [f"z{i % 9}" for i in range(70)]})
 RATED = pd.DataFrame({"placeID": [f"K{i * 37:05}" for i in range(45, 95)], "stars": [i % 3 for i in range(50)]})
@@ -393,3 +394,24 @@ def test_codes_that_are_all_found_among_many_more_are_a_key(first, step, joined)
     plants = pd.DataFrame({"plant": [f"plant {n}" for n in range(30)], "REF": accounts[:30]})
     found = tf.open_corpus({"paid": paid, "plants": plants}).retrieve_tables("paid by plants", k=2)
     assert bool(found.add("paid", "plants").only("paid", "plants").plans) == joined
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_names_of_areas_are_no_measures():
+    names = [f"{chr(65 + i)}ley {'North' if i % 2 else 'South'}" for i in range(20)]
+    wards = pd.DataFrame({"area_name": names, "price": [100 * i for i in range(20)]})
+    districts = pd.DataFrame({"Ward": [names[i % 18] for i in range(60)], "electors": [900 + i for i in range(60)]})
+    corpus = tf.open_corpus({"wards": wards, "districts": districts})
+    (step,) = plan_tables(corpus, ["frames.wards", "frames.districts"], keys=[]).steps
+    assert (step.key.left_columns, step.key.right_columns) == (("Ward",), ("area_name",))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_id_is_a_key_before_another_code_of_which_more_is_found():
+    sites = [1_000_000 + 1_717 * i for i in range(60)]
+    pages = [f"https://site{i}.org" for i in range(60)]
+    halls = pd.DataFrame({"site_id": sites[:40], "website": pages[:40], "courts": [i % 4 for i in range(40)]})
+    fields = pd.DataFrame({"site_id": [*sites[20:], *sites[20:30]], "website": [pages[i % 35] for i in range(50)]})
+    corpus = tf.open_corpus({"halls": halls, "fields": fields})
+    (step,) = plan_tables(corpus, ["frames.halls", "frames.fields"], keys=[]).steps
+    assert step.key.left_columns == ("site_id",)
