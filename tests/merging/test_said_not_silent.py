@@ -276,6 +276,19 @@ def test_a_denial_in_other_words_than_the_tables_is_said_with_ways_that_work():
     found = corpus.retrieve_tables("Van hoeveel stations zijn er geen voorzieningen?", k=1).add(
         "stations", "facilities"
     )
+    with pytest.warns(DoubtfulJoinWarning, match=r"denies something that no table is called\. merge\(how='inner'\)"):
+        assert len(found.merge()) == 15
+    assert len(found.merge(how="inner", on_loss="allow")) == 25
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+def test_a_denial_in_other_words_among_three_tables_is_said_with_a_way_that_works():
+    stations = pd.DataFrame({"station_id": range(40), "line_id": [i % 4 for i in range(40)]})
+    facilities = pd.DataFrame({"station_id": range(25), "wifi": "yes"})
+    lines = pd.DataFrame({"line_id": range(4), "colour": ["red", "blue", "green", "grey"]})
+    corpus = tf.open_corpus({"stations": stations, "facilities": facilities, "lines": lines})
+    found = corpus.retrieve_tables("Van hoeveel stations van lines zijn er geen voorzieningen?", k=1)
+    found = found.add("stations", "facilities", "lines")
     way = r"merge\(plan\.lacking\('frames\.facilities'\)\)"
     with pytest.warns(DoubtfulJoinWarning, match=f"denies something that no table is called: .*{way}"):
         assert len(found.merge(on_loss="allow")) == 25
