@@ -51,13 +51,7 @@ from tagframe.merging.advice import (
 from tagframe.merging.run import check_roles
 from tagframe.progress import waiting
 from tagframe.retrieval.checked_plan import Proposal
-from tagframe.retrieval.denied import (
-    all_denied,
-    named_by,
-    own_words,
-    spelt_forms,
-    tables_maybe_denied,
-)
+from tagframe.retrieval.denied import all_denied, named_by, own_words, spelt_forms, tables_maybe_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.named_cells import cells_at_once, filter_of
 from tagframe.retrieval.ways import plan_for

@@ -68,7 +68,7 @@ MEASURES = frozenset(
     moyens moyennes total totale totaux totales maximum minimum différents différentes somme promedio media medio
     número suma máximo máxima mínimo mínima distintos distintas diferentes cantidad numero totali somma massimo massima
     minimo minima diversi diverse aantal gemiddeld gemiddelde totaal som hoogste laagste verschillende média médio
-    soma quantidade distintos liczba liczbę średnia średni średnią średnie łącznie łączna suma różnych antal antall
+    soma quantidade liczba liczbę średnia średni średnią średnie łącznie łączna różnych antal antall
     gennemsnit genomsnitt gjennomsnitt genomsnittlig genomsnittliga gennemsnitlig gennemsnitlige sammanlagt samlet
     olika forskellige""".split()
 )

@@ -111,10 +111,8 @@ def unjoined(subject: Subject) -> Found:
     for position in range(len(blocks(subject.statement))):
         new = subject.read()
         tree = blocks(new)[position]
-        block, tables = (
-            Block(new, tree, subject.reader),
-            {new.fold(alias): one.id for alias, one in new.known_tables(tree)},
-        )
+        block = Block(new, tree, subject.reader)
+        tables = {new.fold(alias): one.id for alias, one in new.known_tables(tree)}
         tests = [one.find_all(exp.Column) for one in own_nodes(tree) if isinstance(one, exp.Predicate)]
         met = [{*map(block.alias_of, columns)} for columns in tests]
         met += [{one[0], other[0]} for one, other in block.equal_columns()]

@@ -44,7 +44,8 @@ _FOREIGN = re.compile(
 """A word with letters of Windows-1252 as hardly a language has them that is written in it."""
 _STEMS = (b"NA", b"N/A", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null", b"#IND", b"#QNAN")
 """One of them is in each word for missing values."""
-_NULL = re.compile(rb'[,;\t|^~\x01\x1f"\n\r]\\N(?:[,;\t|^~\x01\x1f"\n\r]|\Z)')
+_ENDS = re.escape("".join(_DELIMITERS)).encode() + rb'"\n\r'
+_NULL = re.compile(rb"[%b]\\N(?:[%b]|\Z)" % (_ENDS, _ENDS))
 _COMMENTS = ("#", "//", "%", "--")
 """How lines of comments among rows begin."""
 _MISSING_OPTIONS = ("na_values", "keep_default_na")

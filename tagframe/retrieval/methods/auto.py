@@ -203,8 +203,8 @@ def fitted(
     share = 1.0 if fits >= MIN_FIT else fits
     chance = np.zeros(len(problem.r))
     chance[reported.positions] = reported.tables() * share
-    for table in _covering(problem, order, chance / share):
-        chance[table] = (MIN_CALLED if _is_called(problem)[table] else MIN_NEEDED) * share
+    covering = _covering(problem, order, chance / share)
+    chance[covering] = np.where(_is_called(problem), MIN_CALLED, MIN_NEEDED)[covering] * share
     if k is None:
         chance[_answered(problem, order, chance)] = _NOT_NEEDED * share
     called = _called(problem)
