@@ -13,6 +13,7 @@ from tagframe.lm.prompt import Form as Form
 from tagframe.lm.prompt import Message as Message
 from tagframe.lm.prompt import Parameters as Parameters
 from tagframe.lm.prompt import Prompt as Prompt
+from tagframe.lm.prompt import RowPrompts as RowPrompts
 from tagframe.lm.prompt import Stored as Stored
 from tagframe.lm.prompt import TokenLogprob as TokenLogprob
 from tagframe.lm.prompt import as_json as as_json

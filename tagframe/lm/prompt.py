@@ -389,6 +389,24 @@ def accepted(text: str, accept: Accept[T] | None) -> T:
 # --- batches, and their jobs ---------------------------------------------------------------------------------------
 
 
+class RowPrompts(Sequence[Prompt]):
+    """The prompts of rows, each made when it is read: the first are sent before the last are made.
+
+    Args:
+        rows: as they are shown.
+        prompt: makes the prompt of one.
+    """
+
+    def __init__(self, rows: Sequence[str], prompt: Callable[[str], Prompt]) -> None:
+        self._rows, self._prompt = rows, prompt
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, key: Any) -> Any:
+        return list(map(self._prompt, self._rows[key])) if isinstance(key, slice) else self._prompt(self._rows[key])
+
+
 @dataclass(eq=False)
 class Bound:
     """An upper bound on the calls of several batches together, for quotes; it is counted with the first batch quoted.

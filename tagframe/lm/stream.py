@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from tagframe import errors
 from tagframe.errors import spared
 from tagframe.lm import background
-from tagframe.lm.prompt import Arrived, Batch, Completion, Completions, Job, Parameters, Prompt, Stored, request_keys
+from tagframe.lm.prompt import (
+    Arrived,
+    Batch,
+    Completion,
+    Completions,
+    Job,
+    Parameters,
+    Prompt,
+    RowPrompts,
+    request_keys,
+)
 from tagframe.lm.run import Run, in_flight
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, Usage, record, total
@@ -64,8 +74,10 @@ class Stream:
         self._open = True
         self._lock = threading.Lock()
         self._started = time.monotonic()
-        # By the id of accept, since another one makes another value, and by what may answer.
-        self._jobs: dict[tuple[int, Stored, bool, bool], dict[bytes, Job[Any]]] = {}
+        # By accept, since another one makes another value, and by what may answer; of a job that has ended, its
+        # completion alone: fewer objects mean less work for the garbage collector.
+        self._jobs: dict[Hashable, dict[bytes, Job[Any] | Completion[Any]]] = {}
+        self._accepts: dict[int, Any] = {}  # by id, so that no other has it
         self._left: dict[Batch[Any], int] = {}  # prompts of each batch that have no completion yet
         self._arrived: dict[Batch[Any], dict[int, Completion[Any]]] = {}
         self._usages: list[Usage] = []  # of what has arrived since they were last summed
@@ -82,7 +94,7 @@ class Stream:
             InvalidArgument: something is not a prompt, or has no JSON form.
             NotConfigured: the model needs a key or a URL and none is set.
         """
-        for prompt in batch.prompts:
+        for prompt in () if isinstance(batch.prompts, RowPrompts) else batch.prompts:
             if not isinstance(prompt, Prompt):
                 raise errors.InvalidArgument(
                     f"prompts must be Prompt objects, such as Prompt.of(user, system); got {prompt!r}"
@@ -90,9 +102,12 @@ class Stream:
         parameters = Parameters(batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form)
         if batch.prompts:
             self._left[batch] = len(batch.prompts)
-        size = PROMPTS_AT_ONCE if type(self) is Stream else len(batch.prompts)  # replays and quotes count batches
-        for start in range(0, len(batch.prompts), size):
+        start, size = 0, min(PROMPTS_AT_ONCE, self._settings.concurrency)  # so many are sent before others are made
+        if type(self) is not Stream:
+            size = len(batch.prompts)  # replays and quotes count batches
+        while start < len(batch.prompts):
             jobs = self._add(batch, start, batch.prompts[start : start + size], parameters)
+            start, size = start + size, PROMPTS_AT_ONCE
             if batch.known is not None:
                 self._keep(jobs, batch.known)
             elif not batch.sends:
@@ -109,18 +124,18 @@ class Stream:
             raise errors.InvalidArgument(f"a prompt or parameter has no JSON form: {error}") from error
         new: list[Job[Any]] = []
         with self._lock:
-            # Its jobs keep accept alive, so that no other has its id.
-            jobs = self._jobs.setdefault((id(batch.accept), batch.stored, batch.sends, batch.known is not None), {})
+            self._accepts[id(batch.accept)] = batch.accept
+            jobs = self._jobs.setdefault(_kind(batch), {})
             for position, (key, prompt) in enumerate(zip(keys, prompts, strict=True), start):
-                job = jobs.get(key)
-                if job is None:
-                    job = jobs[key] = Job(key, prompt, parameters, batch, position, prompt, key)
+                known = jobs.get(key)
+                if known is None:
+                    jobs[key] = job = Job(key, prompt, parameters, batch, position, prompt, key)
                     new.append(job)
-                elif job.completion is None:
-                    job.repeats = job.repeats or []
-                    job.repeats.append((batch, position))
+                elif isinstance(known, Job):
+                    known.repeats = known.repeats or []
+                    known.repeats.append((batch, position))
                 else:
-                    self._deliver(batch, position, _repeated(job.completion))
+                    self._deliver(batch, position, _repeated(known))
         return new
 
     def _limit(self, batch: Batch[Any]) -> int | None:
@@ -181,10 +196,10 @@ class Stream:
             for job in jobs:
                 completion = job.completion
                 assert completion is not None
+                self._jobs[_kind(job.batch)][job.key] = completion
                 self._deliver(job.batch, job.position, completion)
                 for batch, position in job.repeats or ():
                     self._deliver(batch, position, _repeated(completion))
-                job.repeats = None
 
     def _deliver(self, batch: Batch[Any], position: int, completion: Completion[Any]) -> None:
         self._arrived.setdefault(batch, {})[position] = completion
@@ -299,9 +314,9 @@ class Stream:
         self._jobs.clear()
 
     def _record(self) -> None:
-        jobs = (job for of_a_kind in self._jobs.values() for job in of_a_kind.values())
+        jobs = (job for of_a_kind in self._jobs.values() for job in of_a_kind.values() if isinstance(job, Job))
         # Of a call that was interrupted, what was sent is paid for, too.
-        unended = total(job.usage(failed=1) for job in jobs if job.sent and job.completion is None)
+        unended = total(job.usage(failed=1) for job in jobs if job.sent)
         spared("the usage", None, record, self._description, self._lm.model, self.usage() + unended)
         if self._run is None:
             return
@@ -309,6 +324,10 @@ class Stream:
             warn_of_store(f"the response store {str(self._store.path)!r} is read-only")
         elif self._store is not None and self._store.trouble is not None:
             warn_of_store(self._store.trouble)
+
+
+def _kind(batch: Batch[Any]) -> Hashable:
+    return id(batch.accept), batch.stored, batch.sends, batch.known is not None
 
 
 def _repeated(completion: Completion[T]) -> Completion[T]:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from tagframe.blocks import DATA_RULE, fence
 from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, did_you_mean
-from tagframe.lm import Batch, Completion, Form, Message, Prompt, Stored, TokenLogprob, fields_schema, words
+from tagframe.lm import Batch, Completion, Form, Message, Prompt, RowPrompts, Stored, TokenLogprob, fields_schema, words
 from tagframe.operators.cells import (
     FIELD_RULE,
     MIN_ROW_BYTES,
@@ -213,10 +213,11 @@ class Question(Generic[T]):
         yield from gather(self._batch(lines, known=texts))
 
     def _batch(self, lines: Sequence[str], **more: Any) -> Batch[Any]:
-        prompts = [self.prompt(line) for line in lines]
         logprobs: Literal["optional", False] = "optional" if self.weigh else False
         form = explained(self.shape) if self.shape and self.explains else self.shape
-        return Batch(prompts, max_tokens=self.limit, logprobs=logprobs, form=form, free=self.free, **more)
+        return Batch(
+            RowPrompts(lines, self.prompt), max_tokens=self.limit, logprobs=logprobs, form=form, free=self.free, **more
+        )
 
     def _reply(self, completion: Completion[_Answer[T]], cut: str | None = None) -> Reply[T]:
         if completion.value is None:
