@@ -60,7 +60,7 @@ REPEATED_CHARACTERS = 40
 CONCERNS_A_ROW = (errors.ContentFiltered, errors.ContextTooLong)
 """Failures that say nothing of other rows."""
 _OF_ALL_ROWS = (errors.AuthenticationFailed, errors.ModelNotFound, errors.QuotaExhausted, errors.ServerMoved)
-"""Failures of all rows; after others were answered, they may pass: one row asks for all."""
+"""Failures of all rows; after others were answered, they may pass, and are retried."""
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 _LENGTH_NAMED = re.compile(r"\bmax_(completion_|new_|output_)?tokens\b")
 _REFUSED = (400, 415, 422, 500, 501)
@@ -115,8 +115,6 @@ class Attempts:
         self._stopping = asyncio.Event()
         self._failures = 0  # requests since the last that was answered
         self._failed_rows = 0  # while none was answered, in a row
-        self._doubted = -1  # how many were answered when a request last failed in a way that all may
-        self._doubting = asyncio.Lock()  # of the one row that is asked until one is answered
         self._began = time.monotonic()
         self._as_sent: dict[object, tuple[Parameters, Parameters]] = {}
         self._served = 0  # bytes of the longest prompt that was answered
@@ -366,21 +364,13 @@ class Attempts:
                 job.retried += 1
                 return await self._send(job.current, job, parameters)
 
-            if isinstance(error, _OF_ALL_ROWS):
-                async with self._doubting:
-                    if self._doubted == self.answers:
-                        return await self._asked_for_all(error, again)
-            return await self._lm.retry.again(error, again, self._sleep)
-
-    async def _asked_for_all(self, error: errors.LMRequestFailed, again: Callable[[], Awaitable[Reply]]) -> Reply:
-        """The reply to the one row that is sent again after a failure that all may have; without one, the run stops."""
-        answers = self.answers
-        try:
-            return await self._lm.retry.again(error, again, self._sleep)
-        except _OF_ALL_ROWS as final:
-            if answers == self.answers:
-                self.stop(final)
-            raise
+            answers = self.answers
+            try:
+                return await self._lm.retry.again(error, again, self._sleep)
+            except _OF_ALL_ROWS as final:
+                if answers == self.answers:
+                    self.stop(final)
+                raise
 
     async def _sleep(self, seconds: float) -> bool:
         """Wait between attempts; False at once if the run has stopped."""
@@ -420,7 +410,6 @@ class Attempts:
                 if self.answers and isinstance(failed, _OF_ALL_ROWS):
                     in_words = failed.status in (400, 403) and not isinstance(failed, errors.QuotaExhausted)
                     failed.stops_run, failed.retryable = False, not in_words  # which may be those of its row
-                    self._doubted = self.answers
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
                 if failed.billed is not None or failed.status == 200:  # what cannot be read is paid as well

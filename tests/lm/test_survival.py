@@ -136,10 +136,10 @@ def test_retries_are_counted(server: Server, lm: LM):
 def test_what_fails_for_every_row_stops_the_run(server: Server, lm: LM, fault: Reply, kind: type[LMRequestFailed]):
     server.answers = lambda request: fault if int(request.prompt[4:]) >= 20 else answer_of(request.prompt)
     completions = lm.using(concurrency=4).complete(prompts(200))
-    # Since others were answered, it might pass: one row is sent again, or each in flight if the answers come late.
+    # Since others were answered, it might pass: those in flight are sent again, until the first has had its retries.
     assert server.count <= 20 + 4 * (1 + lm.retry.faults)
     assert [completion.ok for completion in completions] == [True] * 20 + [False] * 180
-    assert type(completions[20].error) is kind
+    assert kind in {type(completion.error) for completion in completions[20:24]}
     last = completions[199].error
     assert isinstance(last, RunStopped)
     assert type(last.__cause__) is kind
