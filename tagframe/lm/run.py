@@ -168,13 +168,12 @@ JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
 prompt."""
 MAX_UNSTORED = 16
-UNSTORED_SHARE = 8
+UNSTORED_SHARE = 4
 """Replies that are read and not stored at most, unless another process writes to the store: so many, and one for so
 many that may be in flight. A process that is killed loses these, and those in flight."""
-SECONDS_UNSTORED = 0.01
-SECONDS_UNPARSED = 0.03
-"""How long a reply is not stored, and then not parsed, at most while others are in flight: a transaction and a turn of
-the parser's thread for each reply would take as long as to send a request."""
+SECONDS_UNSTORED = 0.02
+"""How long a reply is neither stored nor parsed at most while others are in flight: a transaction and a turn of the
+parser's thread for each reply would take as long as to send a request."""
 MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
 
@@ -209,7 +208,6 @@ class Run:
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
         self._answered: Answered = []  # and not stored yet
         self._most_unstored = min(MAX_UNSTORED, self._concurrency // UNSTORED_SHARE)
-        self._unparsed: Answered = []
         self._server, self._patience = (lm.transport.endpoint, lm.model), (lm.retry, lm.timeout)
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._sending: list[asyncio.Task[None]] = []
@@ -329,14 +327,6 @@ class Run:
         answered, self._answered = self._answered, []
         if self._put(answered, wait=False) or self._ended:
             _land(answered)
-        self._unparsed += answered
-        if not self._asking or len(self._unparsed) >= self._concurrency // 2:
-            self._parse()
-        elif len(self._unparsed) == len(answered):
-            asyncio.get_running_loop().call_later(SECONDS_UNPARSED, self._parse)
-
-    def _parse(self) -> None:
-        answered, self._unparsed = self._unparsed, []
         if answered and not self._ended:
             self._look_for_others()
             loop = asyncio.get_running_loop()
