@@ -7,6 +7,7 @@ What was submitted is noted in the response store, so that a process that was ki
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -56,7 +57,6 @@ class BatchHTTP(OpenAIHTTP):
         self._new: list[tuple[str, bytes]] = []
         self._lines: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._elsewhere: dict[str, str] = {}  # requests of earlier processes, with their batches
-        self._doubted: dict[str, LMRequestFailed] = {}  # and those of which nobody knows whether there is a batch
         self._earlier_known = False  # for these
         self._collector: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,8 +98,6 @@ class BatchHTTP(OpenAIHTTP):
         for name, line in new:
             if batch := self._elsewhere.pop(name, None):
                 again.setdefault(batch, []).append(name)
-            elif doubt := self._doubted.pop(name, None):
-                self._fail([name], doubt)
             else:
                 unknown.append((name, line))
         for batch, names in again.items():
@@ -142,26 +140,19 @@ class BatchHTTP(OpenAIHTTP):
         try:
             batch = _id_of(await self.ask("POST", "/batches", job))
         except LMRequestFailed as lost:  # its reply may be, and the batch be there
-            batch = await self._listed(file, lost) if lost.retryable else ""
+            batch = ""
+            try:
+                batch = (await self._named((file,))).get(file, "") if lost.retryable else ""
+            except LMRequestFailed as unlisted:
+                if lost.status not in _NOT_TAKEN and getattr(lost, "connected", True):
+                    raise _in_doubt(file, lost) from unlisted
+            finally:
+                if not batch:
+                    await self._note(file, None, ())  # nothing waits for it
             if not batch:
-                await self._note(file, None, ())  # nothing waits for it
                 raise
         await self._note(file, batch, names)
         return await self._answers(batch, names)
-
-    async def _listed(self, file: str, lost: LMRequestFailed) -> str:
-        """The batch of a file; "" if there is none.
-
-        Raises:
-            LMRequestFailed: the provider does not list its batches; it may have taken this one, and is not asked again.
-        """
-        try:
-            return (await self._named((file,))).get(file, "")
-        except LMRequestFailed:
-            if lost.status in _NOT_TAKEN or not getattr(lost, "connected", True):
-                return ""
-            await self._note(file, None, ())
-            raise _in_doubt(file, f"is lost ({lost})") from None
 
     async def _note(self, file: str, batch: str | None, names: Sequence[str]) -> None:
         if self.store is not None:
@@ -182,13 +173,9 @@ class BatchHTTP(OpenAIHTTP):
         self._earlier_known = True
         batches = self.store.noted_batches(self.source)
         named: dict[str, str] = {}
-        unnamed = {file: names for file, noted, names in batches if names and not noted}
-        try:
-            named = await self._named([*unnamed])
-        except LMRequestFailed:
-            for file, names in unnamed.items():
-                self._doubted |= dict.fromkeys(names, _in_doubt(file, "was not seen"))
-                await self._note(file, None, ())
+        unnamed = [file for file, noted, names in batches if names and not noted]
+        with contextlib.suppress(LMRequestFailed):  # where the provider lists none, they are submitted anew
+            named = await self._named(unnamed)
         for file, noted, names in batches:
             if batch := noted or named.get(file):
                 self._elsewhere |= dict.fromkeys(names, batch)
@@ -267,11 +254,11 @@ class BatchHTTP(OpenAIHTTP):
         return refused
 
 
-def _in_doubt(file: str, what: str) -> LMRequestFailed:
+def _in_doubt(file: str, lost: LMRequestFailed) -> LMRequestFailed:
     """The error for a batch that may be there: to submit it again could pay for it twice."""
     return LMRequestFailed(
-        f"the reply to a batch {what}, and the server does not list its batches: it may be there and may be paid for;"
-        f" look for one of the file {file!r}. The same call again submits it anew"
+        f"the reply to a batch is lost ({lost}), and the server does not list its batches: it may be there and may be"
+        f" paid for; look for one of the file {file!r}. The same call again submits it anew"
     )
 
 

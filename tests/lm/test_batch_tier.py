@@ -386,22 +386,6 @@ def test_a_reply_that_is_lost_where_no_list_is_submits_nothing_again(
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_a_batch_of_a_killed_process_where_no_list_is_may_be_paid_for(tmp_path: Path):
-    """Killed between the submission and its note: the next call says so, and the one after it submits it anew."""
-    store = tmp_path / "s.db"
-    with Unlisted("/none", answered(200, b"{}")) as server:
-        assert all(one.ok for one in model(server, store=store).complete(prompts(4)))
-        open_store = tf.lm.open_store(store)
-        open_store.purge()
-        open_store._connection.execute("UPDATE batches SET batch = NULL")
-        doubted = model(server, store=store).complete([*prompts(4), Prompt.of("another")])
-        assert [one.ok for one in doubted] == [False] * 4 + [True]
-        assert all("may be paid for" in str(one.error) for one in doubted[:4])
-        assert all(one.ok for one in model(server, store=store).complete(prompts(4)))
-        assert (len(server.batches), server.count) == (3, 9)
-
-
-@pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("query", ["", "?api-version=2"])
 @pytest.mark.parametrize("turns", [True, False])
 def test_a_batch_without_a_name_on_a_later_page(tmp_path: Path, query: str, turns: bool):
