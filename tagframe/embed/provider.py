@@ -253,7 +253,6 @@ class EmbeddingModel:
             dollars=dollars_of(price, tokens, 0) if missing else 0.0,
             seconds=math.ceil(calls / self._lm.settings().concurrency) * ASSUMED_SECONDS,
             calls_at_most=calls,
-            calls_of_all=calls,
             whole=False,
         )
 

@@ -11,7 +11,6 @@ import json
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any

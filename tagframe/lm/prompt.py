@@ -413,14 +413,12 @@ class Bound:
 
     Attributes:
         calls: at most, without repairs.
-        every: the calls if all rows are asked and each answer is usable; None if that is ``calls``.
         tokens_in, tokens_out: the most tokens that these calls read and write together, without repairs; None if each
             call may be as long as the longest prompt of the batch.
         quoted: whether it has been counted.
     """
 
     calls: int
-    every: int | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
     quoted: bool = False

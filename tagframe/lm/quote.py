@@ -34,7 +34,6 @@ class Quote(Displayable):
         calls_at_most: in the worst case, where packs of rows fail and are asked row by row in the end, and every
             answer has to be repaired: a ``Budget(calls=…)`` of so many suffices, unless a server fails and requests
             are sent again.
-        calls_of_all: if all rows are asked, because a limit is not reached, and packs succeed.
         deduplicated: prompts answered by an equal prompt of the same call.
         stored: prompts answered from the response store.
         tokens_in: of the prompts that would be sent, estimated by their length.
@@ -59,7 +58,6 @@ class Quote(Displayable):
     seconds: float = 0.0
     whole: bool = True
     calls_at_most: int = 0
-    calls_of_all: int = 0
     dollars_at_most: float | None = 0.0
     query: Any = None
     stages: tuple[Any, ...] = ()
@@ -86,8 +84,6 @@ class Quote(Displayable):
         # Without packs and rounds, the worst case is one repair of each answer.
         least = "at least " if not self.whole else "about " if self.calls_at_most > 2 * self.calls else ""
         most = f", in the worst case {self.calls_at_most}," if self.calls_at_most > self.calls else ""
-        if self.calls < self.calls_of_all and 2 * self.calls_of_all < self.calls_at_most:
-            most = f", if all rows are asked {self.calls_of_all}{most}"
         return (
             f"{least}{counted(self.calls, 'call')}{most} for {counted(self.rows, 'prompt')}"
             f"{saved}, about {self.tokens_in} tokens in and {self.tokens_out} out, dollars: {dollars},"
@@ -202,7 +198,7 @@ class _QuotingStream(Stream):
             answer_tokens = min(answer_tokens, batch.max_tokens)
         tokens_in = sum(job.prompt.tokens for job in unknown)
         tokens_out = round(answer_tokens * len(unknown))
-        most, of_all, dearest = _bounds(batch, [job.prompt.most_tokens for job in unknown])
+        most, dearest = _bounds(batch, [job.prompt.most_tokens for job in unknown])
         price = lm.price_in(lm.tier)
         rounds = math.ceil(
             len(unknown) / server_state(lm.transport.endpoint, lm.model).gate.at_once(self._settings.concurrency)
@@ -221,15 +217,14 @@ class _QuotingStream(Stream):
                 60 * len(unknown) / (self._settings.rpm or math.inf),
             ),
             calls_at_most=most,
-            calls_of_all=of_all,
         )
 
     def _record(self) -> None:
         """Do nothing: nothing was sent, so there is no usage to record."""
 
 
-def _bounds(batch: Batch[Any], sizes: Sequence[int]) -> tuple[int, int, tuple[int, int]]:
-    """The calls of a batch in the worst case; if all rows are asked; and the tokens in and out in the worst case.
+def _bounds(batch: Batch[Any], sizes: Sequence[int]) -> tuple[int, tuple[int, int]]:
+    """The calls of a batch in the worst case, and the tokens in and out.
 
     Args:
         batch: that is asked.
@@ -237,16 +232,15 @@ def _bounds(batch: Batch[Any], sizes: Sequence[int]) -> tuple[int, int, tuple[in
     """
     bound = batch.bound
     if not sizes or (bound is not None and bound.quoted):
-        return 0, 0, (0, 0)
+        return 0, (0, 0)
     answer = MAX_TOKENS_UNDER_A_BUDGET if batch.max_tokens is None else batch.max_tokens
     if bound is None:
-        most = of_all = len(sizes)
+        most = len(sizes)
         tokens_in, tokens_out = sum(sizes), answer * most
     else:
         bound.quoted = True
         most = max(bound.calls, len(sizes))
-        of_all = max(bound.calls if bound.every is None else bound.every, len(sizes))
         tokens_in = max(sizes) * most if bound.tokens_in is None else bound.tokens_in
         tokens_out = answer * most if bound.tokens_out is None else bound.tokens_out
     # A repair has the prompt again, the rejected answer, and why it was rejected.
-    return 2 * most, of_all, (2 * tokens_in + tokens_out + REPAIR_TOKENS * most, 2 * tokens_out)
+    return 2 * most, (2 * tokens_in + tokens_out + REPAIR_TOKENS * most, 2 * tokens_out)

@@ -169,7 +169,7 @@ def _audited(
     given = size
     yield from _store_audit(question, given, audited, result=False)
     # Broken packs are not asked again, since all of their rows are asked one by one anyway.
-    bound = Bound(3 * len(audited), -(-len(audited) // size))  # of all sizes, as of all packs with two rows and more
+    bound = Bound(3 * len(audited))  # of all sizes, as of all packs with two rows and more
 
     def in_packs(size: int) -> Step[list[Reply[T]]]:
         return bounded(ask_packed(question, audited, size, splits=False), bound)
@@ -400,7 +400,7 @@ class _Packing(Generic[T]):
         sizes = [len(line.encode(errors="replace")) + TOKENS_PER_LINE for line in self.texts]
         written = sum(max(self._limit(len(part)), question.limit) for part in prompts)
         read = sum(sizes[row] for part in prompts for row in part) + (opening + _FENCE_TOKENS) * len(prompts)
-        return Bound(len(prompts), len(packs), read, written)
+        return Bound(len(prompts), read, written)
 
     def _limit(self, length: int) -> int:
         """The most tokens of the answer to a pack of so many rows."""
@@ -600,7 +600,7 @@ def ask_until(
     """
     verdicts: dict[str, Reply[bool]] = {}
     passed = 0
-    bound = Bound(max_prompts(len(lines), least), -(-len(lines) // least))
+    bound = Bound(max_prompts(len(lines), least))
     while passed < limit and len(verdicts) < len(lines):
         start = len(verdicts)
         batch = list(lines[start : start + next_round(start, passed, limit, least)])

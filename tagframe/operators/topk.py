@@ -197,7 +197,7 @@ class _Ranking:
         ways, n = 2 if debias else 1, len(alike)
         limit = MAX_LISTS_A_COMPARISON * ways * max(math.ceil(1.25 * n), n + k * math.ceil(math.log2(max(n, 2))))
         # Rows without a readable answer are tried once more, one by one.
-        self.bound = Bound(limit + ways * n if n > 1 else 0, None)
+        self.bound = Bound(limit + ways * n if n > 1 else 0)
         items = [Item(line, rows, shortened(line, most)) for line, rows in alike.items()]
         self.lists = Lists(items, criterion, limit, debias, turns)
 

@@ -106,4 +106,4 @@ def test_a_limit_over_http(live):
     assert len(live.requests) <= 16
     quote = frame.tag.sem_filter("{n} is odd", limit=5, quote=True)
     assert 5 < quote.calls <= 16, "as if every second row passed"
-    assert quote.calls_at_most == 2 * quote.calls_of_all == 4000
+    assert quote.calls_at_most == 4000

@@ -190,7 +190,7 @@ def decide_some(judge: Judge, limit: int) -> Step[Decision]:
         for number, one in enumerate(lefts)
     ]
     verdicts, done, pairs = Verdicts(), 0, 0
-    bound = Bound(judge.allow(), len(blocks))
+    bound = Bound(judge.allow())
     guess = json.dumps([["L1", "R1", *["both say so"] * judge.explained]])
     while done < len(blocks) and len(verdicts.true) < limit:
         several, some = next_round(pairs, len(verdicts.true), limit), 0
