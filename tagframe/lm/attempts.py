@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe import errors, logs
 from tagframe.lm.batch_http import BatchHTTP
-from tagframe.lm.pacing import AWAY, Sent, rates_of, server_state
+from tagframe.lm.pacing import AWAY, rates_of, server_state
 from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt, tokens_of
 from tagframe.lm.reply import NOT_GIVEN, Billed, Reply
 from tagframe.lm.store import ResponseStore, warned
@@ -385,16 +385,16 @@ class Attempts:
             if self.rates is not None:
                 expected = prompt.tokens + parameters.answer_tokens
                 await self.rates.take(expected, self._sleep)
-            sending = await self.state.enter(self._lm, self._sleep)
+            sent_at = await self.state.enter(self._lm, self._sleep)
             if self.stopped is not None:
-                self.state.leave(sending, None, self._lm, answered=False)
+                self.state.leave(sent_at, None, self._lm, answered=False)
                 raise _not_sent(self.stopped)
             ended: Reply | errors.LMRequestFailed | None = None
             cost, tokens_out = None, 0
             job.sent += 1
             spent = reserved or NOTHING  # what was sent counts as paid, until the server says what it took
             try:
-                reply = await self._exchange(prompt, parameters, sending)
+                reply = await self._exchange(prompt, parameters)
                 count = _believed(reply.billed)
                 self._check_read(prompt, size, count)
                 ended = reply
@@ -422,8 +422,8 @@ class Attempts:
                 error = None if isinstance(ended, Reply) else ended
                 if ended is not None:
                     self.state.learn_length(_allowed(parameters), 0 if error else tokens_out)
-                self.state.leave(sending, error, self._lm, answered=isinstance(ended, Reply))
-                seconds = time.monotonic() - sending.sent_at
+                self.state.leave(sent_at, error, self._lm, answered=isinstance(ended, Reply))
+                seconds = time.monotonic() - sent_at
                 job.seconds += seconds
                 self._record(prompt, ended, cost, tokens_out, seconds)
         finally:
@@ -442,15 +442,16 @@ class Attempts:
                 state.served, state.listed_at = None, -math.inf
             state.model = reply.model
 
-    async def _exchange(self, prompt: Prompt, parameters: Parameters, sending: Sent) -> Reply:
-        """The reply, unless the request has had its own time."""
+    async def _exchange(self, prompt: Prompt, parameters: Parameters) -> Reply:
         try:
-            return await self._transport.send(prompt, parameters)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if not sending.timed_out or (task is not None and task.uncancel() > 0):  # the call was left, too
+            async with asyncio.timeout(self._lm.timeout):
+                return await self._transport.send(prompt, parameters)
+        except TimeoutError as error:
+            if isinstance(error, errors.LMRequestFailed):
                 raise
-        raise errors.RequestTimedOut(f"no answer within {self._lm.timeout:g} s from {self._transport.endpoint}")
+            raise errors.RequestTimedOut(
+                f"no answer within {self._lm.timeout:g} s of {self._transport.endpoint}"
+            ) from None
 
     def _check_read(self, prompt: Prompt, size: int, count: Billed) -> None:
         """Refuse an answer to a part of the prompt.

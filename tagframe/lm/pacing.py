@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from tagframe.errors import ConnectionFailed, InvalidArgument, LMRequestFailed, RateLimited
+from tagframe.errors import ConnectionFailed, InvalidArgument, LMRequestFailed, RateLimited, RequestTimedOut
 from tagframe.lm.background import after_fork
 from tagframe.lm.prompt import Form
 
@@ -100,10 +100,6 @@ MAX_UNCOUNTED_TOKENS = 16
 """Tokens by which an answer may pass ``max_tokens``: servers differ in counting the first and last tokens."""
 CUT_FACTOR = 0.5
 """The factor for the number in flight after a 429."""
-LOOKS_A_TIMEOUT = 8
-"""How often it is looked, within a timeout, whether requests have had their time."""
-LONGEST_LOOK = 1.0
-"""The most seconds between two such looks."""
 
 
 class AdaptiveLimit:
@@ -114,8 +110,7 @@ class AdaptiveLimit:
 
     def __init__(self) -> None:
         self.in_flight = 0
-        self.ceiling = 1  # the highest concurrency of the calls in progress
-        self._ceilings: list[int] = []
+        self._ceilings: list[int] = []  # the concurrencies of the calls in progress
         self._limit = math.inf  # what the server takes, as far as a 429 has shown
         self._last_cut = -math.inf
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -123,7 +118,7 @@ class AdaptiveLimit:
     @property
     def limit(self) -> int:
         """The current limit on requests in flight."""
-        return self.at_once(self.ceiling)
+        return self.at_once(max(self._ceilings, default=1))
 
     def at_once(self, concurrency: int) -> int:
         """How many requests a call of this concurrency may have in flight, by what the server has shown so far."""
@@ -133,13 +128,11 @@ class AdaptiveLimit:
     def serving(self, ceiling: int) -> Iterator[None]:
         """Register a call with this concurrency, for the duration of the block."""
         self._ceilings.append(ceiling)
-        self.ceiling = max(self._ceilings)
         self._wake()
         try:
             yield
         finally:
             self._ceilings.remove(ceiling)
-            self.ceiling = max(self._ceilings, default=1)
 
     async def acquire(self) -> None:
         """Wait until one more request may be in flight, in order of arrival."""
@@ -220,34 +213,8 @@ class _Bucket:
         return max(0.0, self._empty_at - self._burst_seconds - now)
 
 
-@dataclass(slots=True, eq=False)
-class Sent:
-    """A request in flight.
-
-    Attributes:
-        sent_at: when it was sent.
-        at: when its own time began, as far as is known.
-        ahead: the requests that were in flight then.
-        answers: the answers that had come by then.
-        task: sends it, and is cancelled once the request has had its own time.
-        seconds: of its own time.
-        timed_out: whether it was cancelled for that.
-    """
-
-    sent_at: float
-    at: float
-    ahead: int
-    answers: int
-    task: asyncio.Task[object] | None
-    seconds: float
-    timed_out: bool = False
-
-
 class ServerState:
     """The shared state of all requests of this process to one model of one server.
-
-    A request's own time begins when the server has answered those that were in flight before it, as far as is known: a
-    server that answers few at a time does not time out those that wait in its queue.
 
     Attributes:
         gate: limits the number of requests in flight.
@@ -284,10 +251,6 @@ class ServerState:
         self.longest = 0
         self.paused_until = 0.0
         self._reached = False  # whether there was ever a server
-        self._answers = 0
-        self._last_answer = 0.0
-        self._in_flight: dict[Sent, None] = {}
-        self._looks = False
 
     def learn_length(self, allowed: int, tokens: int) -> None:
         """Register the end of a request, with the tokens of its answer."""
@@ -295,8 +258,8 @@ class ServerState:
         if tokens > allowed + MAX_UNCOUNTED_TOKENS:
             self.longest, self.seen = max(self.longest, tokens), 0
 
-    async def enter(self, lm: LM, sleep: Sleep) -> Sent:
-        """Wait until a request may be sent; gives what :meth:`leave` takes.
+    async def enter(self, lm: LM, sleep: Sleep) -> float:
+        """Wait until a request may be sent; gives the time, which :meth:`leave` takes.
 
         Raises:
             RateLimited: the server has asked for a pause that lasts longer than the model's patience from now.
@@ -316,57 +279,29 @@ class ServerState:
         except BaseException:
             self.gate.release()
             raise
-        now = time.monotonic()
-        sent = Sent(now, now, self.gate.in_flight - 1, self._answers, asyncio.current_task(), lm.timeout)
-        self._in_flight[sent] = None
-        if not self._looks:
-            self._looks = True
-            self._look_later()
-        return sent
+        return time.monotonic()
 
-    def leave(self, sent: Sent, error: LMRequestFailed | None, lm: LM, *, answered: bool) -> None:
+    def leave(self, sent_at: float, error: LMRequestFailed | None, lm: LM, *, answered: bool) -> None:
         """Register the end of a request: answered, or with an error, or neither if it was cancelled."""
-        del self._in_flight[sent]
         if answered:
             self.gate.answered()
         elif error is not None:
-            self._failed(sent, error, lm)
-        if answered or (error is not None and error.status is not None):
-            self._reached = True
-            self._answers += 1
-            self._last_answer = time.monotonic()
+            self._failed(sent_at, error, lm)
+        self._reached = self._reached or answered or (error is not None and error.status is not None)
         self.gate.release()
 
-    def _failed(self, sent: Sent, error: LMRequestFailed, lm: LM) -> None:
+    def _failed(self, sent_at: float, error: LMRequestFailed, lm: LM) -> None:
         gone = isinstance(error, ConnectionFailed) and not error.connected and self._reached
         if gone:
             error.retryable, error.stops_run = True, False
         error.away = gone or isinstance(error, RateLimited) or error.status in AWAY
-        if (error.away and not gone) or error.status == 504:
-            self.gate.refused(sent.sent_at)
+        # A server that answers few at a time lets the others wait for too long.
+        if (error.away and not gone) or error.status == 504 or isinstance(error, RequestTimedOut):
+            self.gate.refused(sent_at)
         # A pause holds for all requests, unless it is too long to wait for: then only this request ends, and others
         # are refused by the server themselves.
         if error.away and error.retry_after is not None and error.retry_after <= lm.retry.patience:
             self.paused_until = max(self.paused_until, time.monotonic() + error.retry_after)
-
-    def _look_later(self) -> None:
-        wait = min(LONGEST_LOOK, min(sent.seconds for sent in self._in_flight) / LOOKS_A_TIMEOUT)
-        asyncio.get_running_loop().call_later(wait, self._look, time.monotonic() + wait)
-
-    def _look(self, due: float) -> None:
-        """Cancel the requests that have had their own time: not while this process had no time to read answers."""
-        now = time.monotonic()
-        for sent in list(self._in_flight):
-            sent.at += now - max(due, sent.sent_at)
-            if self._answers - sent.answers < sent.ahead:  # it waits for others
-                sent.at = max(sent.at, self._last_answer)
-            if now - sent.at >= sent.seconds and sent.task is not None:
-                sent.timed_out = True
-                sent.task.cancel()
-                sent.task = None
-        self._looks = bool(self._in_flight)
-        if self._looks:
-            self._look_later()
 
 
 _states: dict[tuple[str, str], ServerState] = {}

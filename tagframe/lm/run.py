@@ -217,7 +217,7 @@ class Run:
         self._ended = False
         self._others_write = False  # another process has stored answers since the call began
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
-        self._useful_repairs = self._failed_repairs = 0  # that have ended
+        self._repairs = MAX_FAILED_REPAIRS  # that may fail
 
     async def stop(self) -> None:
         """Cancel what is sent, and send and parse nothing more."""
@@ -260,7 +260,9 @@ class Run:
                 # parser than requests may be in flight, and those that are to be parsed together.
                 if self._ready and self._unsettled < self._concurrency + self._concurrency // 2:
                     self._asking += 1
-                    await self._ask(self._next())
+                    if self._others_write:  # another process stores answers, and may be at the same rows
+                        self._ready.rotate(secrets.randbelow(len(self._ready)))  # random's own state is the user's
+                    await self._ask(self._ready.popleft())
                     self._asking -= 1
                     continue
                 await self._turn.wait()
@@ -271,12 +273,6 @@ class Run:
     def _wake(self) -> None:
         self._turn.set()
         self._turn = asyncio.Event()
-
-    def _next(self) -> Job[Any]:
-        """The job to send next: any, where another process stores answers, since it may be at the same rows."""
-        if self._others_write:
-            self._ready.rotate(secrets.randbelow(len(self._ready)))  # random's own state is the user's
-        return self._ready.popleft()
 
     def _look_for_others(self) -> None:
         if self._store is not None and not self._others_write:
@@ -380,8 +376,7 @@ class Run:
     def _reject(self, job: Job[Any], reply: Reply, rejection: errors.AnswerRejected) -> None:
         """Ask once for a repair, if there is an answer to repair."""
         endless = reply.truncated and is_endless(reply.text)
-        helps = self._failed_repairs < MAX_FAILED_REPAIRS + 2 * self._useful_repairs
-        if job.repaired or reply.unfinished or endless or self.attempts.stopped or not helps:
+        if job.repaired or reply.unfinished or endless or self.attempts.stopped or self._repairs < 1:
             self._fail(job, rejection)
             return
         job.repaired = 1
@@ -414,8 +409,8 @@ class Run:
         job.completion, job.reply = completion, None  # fewer objects for the garbage collector
         self.done += 1
         self._give((job,))
-        self._useful_repairs += job.repaired and completion.ok
-        self._failed_repairs += job.repaired and not completion.ok
+        if job.repaired:
+            self._repairs += 2 if completion.ok else -1
 
 
 def _value(job: Job[Any], reply: Reply) -> Value:

@@ -196,7 +196,7 @@ class Stream:
             for job in jobs:
                 completion = job.completion
                 assert completion is not None
-                self._jobs[_kind(job.batch)][job.key] = completion
+                self._jobs.setdefault(_kind(job.batch), {})[job.key] = completion
                 self._deliver(job.batch, job.position, completion)
                 for batch, position in job.repeats or ():
                     self._deliver(batch, position, _repeated(completion))
