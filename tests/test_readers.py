@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pandas as pd
@@ -9,8 +10,9 @@ import pytest
 
 import tagframe as tf
 from tagframe.agents.command import Readers
+from tagframe.agents.tools import Tools
 from tagframe.answer import SQLLimits
-from tagframe.errors import InvalidArgument, SourceNotFound, SQLFailed, UnsafeSQL
+from tagframe.errors import InvalidArgument, NotConfigured, SourceNotFound, SQLFailed, UnsafeSQL
 from tests import opened_in
 from tests.answer import test_hostile_duckdb, test_hostile_postgres, test_hostile_sql
 
@@ -44,24 +46,29 @@ LISTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", LISTS)
-def test_no_hostile_statement_shows_what_is_hidden(source, tmp_path, request):
+def test_no_hostile_statement_of_an_agent_shows_what_is_hidden_or_writes(source, tmp_path, request):
     tables = dict.fromkeys(NAMES, TABLE)
     tables["secret"] = pd.DataFrame({"word": ["zqs-s"], "pin": [777_000_777]})
     corpus = opened_in.opened(source, tables, tmp_path, request)
     hide = [f"{name}.{column}" for name in NAMES if name != "secret" for column in ("secret", "hidden_note")]
-    run = tf.exec_sql(corpus.hide("secret", *hide), limits=LIMITS)
+    tools = Tools(corpus.hide("secret", *hide), limits=LIMITS)
+    listed, before = sorted(tmp_path.rglob("*")), [corpus.read(id).to_csv() for id in corpus.ids]
     shown = {}
     for sql in LISTS[source]:
         asked = test_hostile_duckdb.filled(sql, tmp_path)
         try:
-            said = repr(run(asked).to_dict("list"))
-        except (UnsafeSQL, SQLFailed) as error:
+            given = tools.call("run_sql", {"sql": asked})
+            assert given["row_count"] <= 100
+            said = json.dumps(given)
+        except (UnsafeSQL, SQLFailed, InvalidArgument, NotConfigured) as error:
             said = str(error).replace(repr(asked[:200]), "").replace(asked[:200], "")
         if "zqs-" in said or "777000777" in said:
             shown[sql] = said[:300]
     assert shown == {}
-    assert run("SELECT count(*) AS n, max(year) AS y FROM films").to_dict("list") == {"n": [8], "y": [2008]}
-    assert "secret" not in run("SELECT * FROM films").columns
+    assert (sorted(tmp_path.rglob("*")), [corpus.read(id).to_csv() for id in corpus.ids]) == (listed, before)
+    given = tools.call("run_sql", {"sql": "SELECT count(*) AS n, max(year) AS y FROM films"})
+    assert given["rows"] == [[8, 2008]]
+    assert "secret" not in tools.call("run_sql", {"sql": "SELECT * FROM films"})["columns"]
 
 
 @pytest.fixture
