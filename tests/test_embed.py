@@ -143,18 +143,6 @@ class TestMiniLM:
         with pytest.warns(EmbedderWarning, match="by words only"):
             assert get_embedder() is None
 
-    @pytest.mark.slow
-    def test_a_folder_of_ones_own(self, tmp_path, no_cache):
-        pytest.importorskip("sentence_transformers")
-        copy = shutil.copytree(embed.packaged_folder(), tmp_path / "mine")
-        with tf.context(embedder=str(copy)):
-            embedder = get_embedder()
-            assert get_embedder() is embedder
-        assert embedder.name.startswith("mine-")
-        assert embedder.encode(["x"]).shape == (1, 384)
-        os.utime(copy / "config.json", ns=(1, 1))
-        assert SentenceTransformerEmbedder(copy).name != embedder.name
-
 
 TEXTS = {
     "short": "singers by country",
@@ -263,6 +251,36 @@ class TestEqualToTorch:
     def test_vocabulary(self, minilm, torch):
         assert minilm.vocabulary() == torch.vocabulary()
         assert minilm.dimension == torch.dimension
+
+    def test_a_folder_of_ones_own(self, torch, tmp_path, no_cache):
+        copy = shutil.copytree(embed.packaged_folder(), tmp_path / "mine")
+        with tf.context(embedder=str(copy)):
+            embedder = get_embedder()
+            assert get_embedder() is embedder
+        assert embedder.name.startswith("mine-")
+        assert embedder.encode(["x"]).shape == (1, 384)
+        os.utime(copy / "config.json", ns=(1, 1))
+        assert SentenceTransformerEmbedder(copy).name != embedder.name
+
+    def test_prompts_of_a_sentence_transformer_stand_before_texts(self, minilm, torch):
+        folder, prompts = embed.packaged_folder(), {"query": "query: ", "passage": "passage: "}
+        assert folder is not None
+        model = SentenceTransformerEmbedder(folder, prompts=prompts)
+        for kind, prompt in prompts.items():
+            found = model.encode(["who sang?"], kind)
+            np.testing.assert_allclose(found, minilm.encode([f"{prompt}who sang?"]), atol=1e-4)
+        assert model.name != torch.name
+        spans = [(0, 3), (4, 8)]  # who, sang
+        ours = minilm.encode_words("query: who sang?", [(start + 7, end + 7) for start, end in spans])
+        theirs = model.encode_words("who sang?", spans)
+        np.testing.assert_allclose(ours.text, theirs.text, atol=1e-4)
+        np.testing.assert_allclose(ours.words, theirs.words, atol=1e-4)
+        loaded = get_embedder(Settings(embedder=model._loaded()))
+        np.testing.assert_allclose(
+            loaded.encode(["who sang?"], "query"), model.encode(["who sang?"], "query"), atol=1e-5
+        )
+        with pytest.raises(InvalidArgument, match="kind must be one of"):
+            SentenceTransformerEmbedder(folder, prompts={"document": "passage: "})
 
     def test_no_text(self, minilm):
         for wrong in (float("nan"), None, b"text"):
@@ -488,25 +506,3 @@ class TestKinds:
         np.testing.assert_array_equal(minilm.encode(texts, "query"), minilm.encode(texts))
         with pytest.raises(InvalidArgument, match="kind must be one of"):
             minilm.encode(texts, "document")
-
-    @pytest.mark.slow
-    def test_prompts_of_a_sentence_transformer_stand_before_texts(self, minilm):
-        pytest.importorskip("sentence_transformers")
-        folder, prompts = embed.packaged_folder(), {"query": "query: ", "passage": "passage: "}
-        assert folder is not None
-        model = SentenceTransformerEmbedder(folder, prompts=prompts)
-        for kind, prompt in prompts.items():
-            found = model.encode(["who sang?"], kind)
-            np.testing.assert_allclose(found, minilm.encode([f"{prompt}who sang?"]), atol=1e-4)
-        assert model.name != SentenceTransformerEmbedder(folder).name
-        spans = [(0, 3), (4, 8)]  # who, sang
-        ours = minilm.encode_words("query: who sang?", [(start + 7, end + 7) for start, end in spans])
-        theirs = model.encode_words("who sang?", spans)
-        np.testing.assert_allclose(ours.text, theirs.text, atol=1e-4)
-        np.testing.assert_allclose(ours.words, theirs.words, atol=1e-4)
-        loaded = get_embedder(Settings(embedder=model._loaded()))
-        np.testing.assert_allclose(
-            loaded.encode(["who sang?"], "query"), model.encode(["who sang?"], "query"), atol=1e-5
-        )
-        with pytest.raises(InvalidArgument, match="kind must be one of"):
-            SentenceTransformerEmbedder(folder, prompts={"document": "passage: "})
