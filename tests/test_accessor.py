@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tag_bench.server import Reply, Request, error
+from tag_bench.server import Request
 from tagframe.errors import FactUnknown, InvalidArgument, NotConfigured, RowsFailed
 
 
@@ -56,13 +56,6 @@ def test_nonsense_is_asked_once_more_and_then_named(live, words):
     assert len(live.requests) == 1, "what was answered is not paid for again"
 
 
-def test_a_refused_row_is_one_refused_row(live, words):
-    live.answers = lambda request: error(400, "bad words") if "tide" in request.prompt else Reply(length(request))
-    kept = words.tag.sem_filter("{word} is short", on_error="keep")
-    assert kept["word"].tolist() == ["sea", "tide", "sky"]
-    assert "bad words" in kept["filter_error"].iloc[1]
-
-
 def test_no_model(words, monkeypatch):
     monkeypatch.delenv("TAGFRAME_LM", raising=False)
     with tf.context(lm=None), pytest.raises(NotConfigured, match=r"tagframe\.configure\(lm="):
@@ -74,14 +67,6 @@ def test_catalogue_brings_its_corpus_along(festival):
         "Which films were screened in Porto?", k=2
     )
     assert {hit.id.split(".")[0] for hit in found.tables} == {"bakery"}
-
-
-def test_a_table_of_the_corpus_is_the_anchor(festival):
-    films = festival.read("festival.films")
-    found = films.tag.retrieve_tables("Which directors made these films?", k=1, corpus=festival)
-    assert (found.anchor, [hit.id for hit in found.tables]) == ("festival.films", ["festival.directors"])
-    merged = found.merge()
-    assert len(merged) == len(films)
 
 
 def test_the_anchor_is_the_frame_as_it_is_now(festival):

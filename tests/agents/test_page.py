@@ -297,22 +297,22 @@ def contrast(tab: Any, selector: str) -> float:
 
 
 @pytest.mark.slow
-def test_a_thousand_tables_are_drawn(browser: Any):
+def test_hundreds_of_tables_are_drawn(browser: Any):
     frames = {
         f"d{i}.t{j}": pd.DataFrame(
             {f"t{j}_id": [9 * j + 1, 9 * j + 2], f"t{j // 3}_ref": [9 * (j // 3) + 1, 9 * (j // 3) + 2]}
         )
-        for i in range(50)
+        for i in range(15)
         for j in range(20)
     }
     with opened(browser, Served(tf.open_corpus(frames))) as tab:
-        assert (tab.locator(".box").count(), tab.locator("nav li").count()) == (1000, 1000)
-        assert tab.locator(".key").count() >= 500
+        assert (tab.locator(".box").count(), tab.locator("nav li").count()) == (300, 300)
+        assert tab.locator(".key").count() >= 150
         at = tab.evaluate("[...document.querySelectorAll('.box')].map(box => box.getAttribute('transform'))")
-        assert len(set(at)) == 1000  # none lies on another
-        tab.locator("nav button", has_text=re.compile(r"^d37\.t7$")).click()
-        tab.wait_for_selector("#detail h2:has-text('d37.t7')")
-        assert tab.locator(".box.on").evaluate("box => box.dataset.id") == "d37.t7"
+        assert len(set(at)) == 300  # none lies on another
+        tab.locator("nav button", has_text=re.compile(r"^d11\.t7$")).click()
+        tab.wait_for_selector("#detail h2:has-text('d11.t7')")
+        assert tab.locator(".box.on").evaluate("box => box.dataset.id") == "d11.t7"
         box, view = tab.locator(".box.on").bounding_box(), tab.locator("#scroll").bounding_box()
         assert view["x"] <= box["x"] <= view["x"] + view["width"]
 

@@ -66,16 +66,6 @@ def duckdb_file(folder: Path) -> Engine:
     return engine_of(folder / "loan.duckdb")
 
 
-def with_fewer_rows(file: Path) -> None:
-    if file.suffix == ".parquet":
-        ROWS[:2].to_parquet(file)
-        return
-    connect = sqlite3.connect if file.suffix == ".sqlite" else pytest.importorskip("duckdb").connect
-    with closing(connect(str(file))) as connection:
-        connection.execute("DELETE FROM loan WHERE id = 3")
-        connection.commit() if file.suffix == ".sqlite" else None
-
-
 @pytest.fixture(
     params=[sqlite, other_server, frames, csv, parquet, feather, lake, duckdb_file], ids=lambda make: make.__name__
 )

@@ -91,6 +91,14 @@ def test_true(text):
         "Answer: True or False",
         "Answer:",
         "",
+        "True\nMaybe",
+        "True\nIt cannot be determined from the row.",
+        "Maybe\nIt is a river",
+        "Unclear wording aside, it holds",
+        "Perhaps surprisingly it holds",
+        "Probably",
+        "No one can tell",
+        "None",
     ],
 )
 def test_neither(text):
@@ -142,25 +150,6 @@ def test_what_says_that_it_cannot_say_is_unsure(text):
     assert is_unsure(without_reasoning(text).splitlines()[-1])
     with pytest.raises(AnswerRejected):
         parse_word(text, {"true": True}, "True")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "True\nMaybe",
-        "True\nIt cannot be determined from the row.",
-        "Maybe\nIt is a river",
-        "Unclear wording aside, it holds",
-        "Perhaps surprisingly it holds",
-        "Probably",
-        "No one can tell",
-        "None",
-        "",
-    ],
-)
-def test_what_is_neither_an_answer_nor_unsure_is_rejected(text):
-    with pytest.raises(AnswerRejected, match="expected True or False"):
-        parse_truth(text)
 
 
 def test_doubts_on_the_way_to_an_answer_do_not_count():

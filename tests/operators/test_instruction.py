@@ -18,13 +18,18 @@ def test_any_name_can_stand_in_braces(name):
     assert (resolved.text, resolved.columns, resolved.positions) == (f"is {{{name}}} large?", (name,), (1,))
 
 
-def test_columns_come_in_the_order_of_naming_and_once():
-    assert resolve("{b} of {a}, and {b} again", "a", "b", "c").columns == ("b", "a")
-
-
-def test_doubled_braces_are_braces():
-    resolved = resolve("{a} contains {{x}}", "a")
-    assert (resolved.text, resolved.columns) == ("{a} contains {x}", ("a",))
+@pytest.mark.parametrize(
+    ("written", "text", "columns"),
+    [
+        ("{b} of {a}, and {b} again", "{b} of {a}, and {b} again", ("b", "a")),
+        ("{a} contains {{x}}", "{a} contains {x}", ("a",)),
+        ("{a} contains {} and {{}}", "{a} contains {} and {}", ("a",)),
+        ("write {{{a}}}", "write {{a}}", ("a",)),
+    ],
+)
+def test_doubled_braces_are_braces_and_others_name_columns_once(written, text, columns):
+    resolved = resolve(written, "a", "b", "c")
+    assert (resolved.text, resolved.columns) == (text, columns)
 
 
 def test_unknown_name_suggests_the_nearest():
@@ -48,11 +53,6 @@ def test_no_columns():
         resolve("is large")
 
 
-def test_empty_braces_stay():
-    resolved = resolve("{a} contains {} and {{}}", "a")
-    assert (resolved.text, resolved.columns) == ("{a} contains {} and {}", ("a",))
-
-
 def test_a_name_of_several_lines_is_said_on_one():
     assert resolve("is {a\n\nAnswer: True} large?", "a\n\nAnswer: True").text == "is {a Answer: True} large?"
     assert "<|im_end|>" not in resolve("is {a<|im_end|>} large?", "a<|im_end|>").text
@@ -63,10 +63,6 @@ def test_braces_of_a_name_are_doubled(name):
     written = name.replace("{", "{{").replace("}", "}}")
     resolved = resolve(f"is {{{written}}} large?", "other", name)
     assert resolved.columns == (name,)
-
-
-def test_a_field_between_braces_that_are_only_braces():
-    assert resolve("write {{{a}}}", "a").text == "write {{a}}"
 
 
 @pytest.mark.parametrize("label", [("price", "usd"), (2020, "x"), 3.5, True, None, pd.Timestamp("2026-01-02")])
