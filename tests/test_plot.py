@@ -189,11 +189,6 @@ def test_two_columns_of_numbers_are_a_scatter_plot():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "weight")
 
 
-def test_several_columns_of_numbers_stand_beside_each_other():
-    ax = plotted({"school": ["a", "b"], "math": [1, 2], "reading": [3, 4]})
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["math", "reading"]
-
-
 def test_rows_that_are_not_drawn_are_counted():
     ax = plotted({"name": [f"n{at}" for at in range(40)], "score": [None, *range(1, 40)]})
     assert len(ax.patches) == 30

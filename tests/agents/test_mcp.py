@@ -190,7 +190,7 @@ def test_cancelling_stops_the_statement_and_long_work_tells_of_itself():
     run(work())
 
 
-def test_of_hundreds_of_calls_by_two_clients_at_once_none_is_lost():
+def test_of_a_hundred_calls_by_two_clients_at_once_none_is_lost():
     limit = asyncio.Semaphore(20)
 
     async def asked(client: Any, number: int) -> list[Any]:
@@ -202,7 +202,7 @@ def test_of_hundreds_of_calls_by_two_clients_at_once_none_is_lost():
     async def work() -> None:
         async with serving(str(DEMO)) as one, serving(str(DEMO)) as other:
             found = given(other, "find_tables", {"question": "Which critics reviewed which films?"})
-            numbers = range(200 * DRAWS)
+            numbers = range(100 * DRAWS)
             _, *rows = await asyncio.gather(found, *(asked(one if n % 2 else other, n) for n in numbers))
             assert rows == [[[n, 12]] for n in numbers]
 
@@ -243,24 +243,6 @@ def test_a_source_that_cannot_be_opened_is_said_by_every_tool(inside: Callable[.
             assert "broken.sqlite" in await refused(client, "run_sql", {"sql": "SELECT 1"})
 
     run(work())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["{tmp}/nothing.sqlite"], "no file or folder"),
-        (["{demo}", "--ask"], "set a limit, such as --budget"),
-        (["{demo}", "--to", "{tmp}/nowhere"], "must be an existing folder"),
-        (["{tmp}", "--to", "{tmp}"], "sources are never written"),
-        (["{tmp}", "--to", "{tmp}/inside"], "sources are never written"),
-    ],
-)
-def test_what_cannot_be_served_is_said_at_once(tmp_path: Path, arguments: list[str], says: str):
-    (tmp_path / "inside").mkdir()
-    filled = [argument.format(tmp=tmp_path, demo=DEMO) for argument in arguments]
-    done = CliRunner().invoke(main, ["mcp", *filled])
-    assert done.exit_code == 1
-    assert says in done.output
 
 
 def test_a_model_is_asked_within_the_budget_only(

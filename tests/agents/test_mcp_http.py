@@ -284,14 +284,21 @@ def test_a_reader_whose_list_grows_reads_less_at_once(url: str, served: Path):
         (["--reader", "nobody", "--readers", "{readers}"], "no reader 'nobody' in"),
         (["--http", "--token-from", "nobody=ONE", "--readers", "{readers}"], "no reader 'nobody' in"),
         (["--readers", "missing.toml"], "cannot be read"),
+        (["{tmp}/nothing.sqlite"], "no file or folder"),
+        (["--ask"], "set a limit, such as --budget"),
+        (["--to", "{tmp}/nowhere"], "must be an existing folder"),
+        (["{tmp}", "--to", "{tmp}"], "sources are never written"),
+        (["{tmp}", "--to", "{tmp}/inside"], "sources are never written"),
     ],
 )
 def test_what_cannot_be_served_is_said_at_once(tmp_path: Path, arguments: list[str], says: str):
     (tmp_path / "a.csv").write_text("a\n1\n")
+    (tmp_path / "inside").mkdir()
     tokens = {"SHORT": "abc", "ONE": "one-token-of-many", "SAME": "one-token-of-many"}
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         (tmp_path / "readers.txt").write_text(READERS)
-        filled = [one.format(taken=other.getsockname()[1], readers=tmp_path / "readers.txt") for one in arguments]
+        places = {"taken": other.getsockname()[1], "readers": tmp_path / "readers.txt", "tmp": tmp_path}
+        filled = [one.format(**places) for one in arguments]
         done = CliRunner().invoke(main, ["mcp", str(tmp_path / "a.csv"), *filled], env=tokens)
     assert done.exit_code == 1
     assert says in done.output

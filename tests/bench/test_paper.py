@@ -50,11 +50,8 @@ def test_a_table_is_written_in_four_forms_beside_the_figures_in_print(folder):
     card = result["cards"]["Only join (0,1,0), rules in place of a model"]
     assert {"commit", "data_md5", "source_md5", "weights_md5", "embedder", "seed", "machine"} <= card.keys()
     assert "weights='0/1/0'" in card["method_object"]
-    again, _, said = made(folder, "iterative-jar-2")
-    assert again["card"]["data_md5"].keys() == {"spider"}, "what is written is no data"
     inside = ["iterative-jar-2", "--data", str(folder), "--out", str(folder / "out")]
     assert "lies in the data" in CliRunner().invoke(command, inside).output
-    assert "1 of 1 questions are in" in said, "a second run goes on from its records"
 
 
 def test_tables_whose_rows_have_one_command_share_its_records(folder, monkeypatch):
@@ -62,6 +59,7 @@ def test_tables_whose_rows_have_one_command_share_its_records(folder, monkeypatc
     made(folder, "iterative-jar-4")
     monkeypatch.setitem(TABLES, "same", {**TABLES["iterative-jar-4"], "columns": {"questions": "questions"}})
     result, _, said = made(folder, "same")
+    assert result["card"]["data_md5"].keys() == {"spider"}, "what is written is no data"
     assert "1 of 1 questions are in" in said
     assert result["rows"]["questions"]["questions"] == 1
 
