@@ -103,6 +103,7 @@ OPENED: dict[str, Callable[[Frames, Path], tf.Corpus]] = {
     "csv": csv,
     "parquet": parquet,
     "lake": lake,
+    "mixed": mixed,
 }
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pandas as pd
 import pytest
 
@@ -13,6 +10,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.errors import FanOut, InvalidArgument
 from tagframe.joins import keys_on, plan_tables
 from tagframe.merging import run_plan
+from tests import opened_in
 
 ORDERS = pd.DataFrame({"oid": [1, 2, 3, 4], "KdNr": [10, 20, 10, 99], "total": [5, 6, 7, 8]})
 KUNDEN = pd.DataFrame({"KdNr": [10, 20, 30], "Ort": ["Bern", "Ulm", "Graz"]})
@@ -21,29 +19,10 @@ CHANGED = pd.concat([KUNDEN, KUNDEN.head(1).assign(Ort="Genf")], ignore_index=Tr
 ON = "Orders.KdNr = Kunden.KdNr"
 
 
-@pytest.fixture(params=["frames", "sqlite", "csv", "duckdb", "across"])
-def corpus_of(request, tmp_path, sqlite_file):
-    """A corpus of orders and customers, in one engine or in two."""
-
-    def made(kunden: pd.DataFrame) -> tf.Corpus:
-        tables = {"Orders": ORDERS, "Kunden": kunden}
-        if request.param == "frames":
-            return tf.open_corpus(tables)
-        folder = tmp_path / "shop"
-        folder.mkdir()
-        if request.param == "duckdb":
-            pytest.importorskip("duckdb")
-        if request.param in ("csv", "duckdb"):
-            for name, frame in tables.items():
-                frame.to_csv(folder / f"{name}.csv", index=False)
-            return tf.open_corpus(folder, engine="duckdb" if request.param == "duckdb" else None, progress=False)
-        for number, (name, frame) in enumerate(tables.items()):
-            place = folder / f"{'shop' if request.param == 'sqlite' else f'shop{number}'}.sqlite"
-            with closing(sqlite3.connect(place)) as connection:
-                frame.to_sql(name, connection, index=False)
-        return tf.open_corpus(folder, progress=False)
-
-    return made
+@pytest.fixture(params=["frames", "sqlite", "csv", "lake", "mixed"])
+def corpus_of(request, tmp_path):
+    """Makes a corpus of orders and customers, in one engine or in two."""
+    return lambda kunden: opened_in.opened(request.param, {"Orders": ORDERS, "Kunden": kunden}, tmp_path, request)
 
 
 def merged(corpus: tf.Corpus, **given):
