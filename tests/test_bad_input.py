@@ -50,15 +50,6 @@ def test_a_table_without_rows_is_found_and_merges_to_nothing(odd):
     assert found.merge().empty
 
 
-def test_one_broken_file_does_not_hide_the_others(tmp_path):
-    (tmp_path / "good.csv").write_text("id,name\n1,a\n2,b\n")
-    (tmp_path / "broken.csv").write_bytes(b'id,name\n1,"never closed\n' + bytes(range(256)))
-    with pytest.warns(UserWarning, match="broken"):
-        corpus = tf.open_corpus(tmp_path)
-    assert [table_id.split(".")[1] for table_id in corpus.ids] == ["good"]
-    assert len(corpus.problems) == 1
-
-
 def test_a_warning_points_at_the_callers_line(tmp_path):
     (tmp_path / "a.csv").write_text("price;x\n1,5;1\n2,25;2\n")
     (tmp_path / "empty.csv").write_text("")

@@ -338,8 +338,11 @@ def _rows_of(call: Callable[[], Any]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("way", ["opened", "later"])
-@pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    ("make", "way"),
+    [*((make, "opened") for make in SOURCES), (of_sqlite, "later"), (of_postgres, "later")],  # of an opened corpus
+    ids=lambda one: getattr(one, "__name__", one),
+)
 def test_no_road_shows_what_is_hidden(make, way, request, live, tmp_path, monkeypatch, own_store, caplog):
     caplog.set_level(logging.DEBUG)
     cache = tmp_path / "cache"
