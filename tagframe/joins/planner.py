@@ -541,7 +541,7 @@ def plan_joins(
         edges = edges_of(chosen, available, hints)
         return [replace(edge, strength=_FIXED_STRENGTH) if edge.key in fixed else edge for edge in edges]
 
-    least = max(floor, ACCEPTED)
+    least = max(floor, DIRECT_CHANCE)
     parts = _tree(tables, edges_among(tables, least), order)[1]
     if floor <= DIRECT_CHANCE:
         direct.update(direct_keys(profiles, parts, usable))

@@ -312,6 +312,15 @@ def test_a_bridge_of_sure_keys_beats_a_step_that_is_no_key():
         plan_joins([orders, products], [key("products.id", "orders.order_id", 0.0005)])
 
 
+@pytest.mark.parametrize(("score", "is_direct"), [(0.45, True), (0.31, True), (0.29, False)])
+def test_a_direct_key_of_a_low_chance_goes_before_a_bridge(score: float, is_direct: bool):
+    visits, museums = table("visits", "town", "ref", rows=90), table("museums", "ref_no", "place", rows=40)
+    towns = table("towns", "town", "name", unique=("town", "name"))
+    sure = [key("visits.town", "towns.town", 0.95), key("museums.place", "towns.name", 0.95)]
+    plan = plan_joins([visits, museums], [*sure, key("visits.ref", "museums.ref_no", score)], bridges=[towns])
+    assert (joins(plan) == ["visits.ref = museums.ref_no"]) == is_direct
+
+
 @pytest.mark.parametrize("department", ["department", "unit", "team"])
 def test_a_frame_is_joined_by_its_own_key_though_another_is_more_plainly_named(department: str):
     random = np.random.default_rng(0)
