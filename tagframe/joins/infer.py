@@ -46,6 +46,8 @@ _MAX_COUNTED_CHANCE = 0.4
 """The largest chance of a pair of columns that each number the rows of a table of another database."""
 _MAX_ACCIDENT = 0.01
 """Values of a pair of columns that match by accident more often than this say nothing without the other tables."""
+_NAMED = 0.5
+"""Such values say enough if a column is called after its table by so much."""
 _MAX_NAMED_ACCIDENT = 0.1
 """The same for a column that the question names."""
 _MAX_FEW_CELLS = 500_000
@@ -315,9 +317,10 @@ def _inferred(
         """Whether a column refers to a table that was chosen, although it might refer to one that nobody chose."""
         if of[key.left_table] != of[key.right_table]:
             return (key.left_table, key.left_columns) not in parents
-        is_rare = (key.evidence.chance or 1.0) <= _MAX_ACCIDENT and key.evidence.uniqueness == 1.0
-        is_new = key.score >= ACCEPTED and key.score > known.get(key, 0.0)
-        return is_rare and is_new and (key.right_table, key.right_columns) not in parents
+        found = key.evidence
+        is_clear = (found.chance or 1.0) <= _MAX_ACCIDENT or found.name >= _NAMED
+        is_new = found.uniqueness == 1.0 and key.score >= ACCEPTED and key.score > known.get(key, 0.0)
+        return is_clear and is_new and (key.right_table, key.right_columns) not in parents
 
     chosen = [*filter(is_surer, single_keys(one_schema(members)))]
     return [*(key for key in single if key not in {*chosen}), *chosen], proposed

@@ -415,3 +415,25 @@ def test_an_id_is_a_key_before_another_code_of_which_more_is_found():
     corpus = tf.open_corpus({"halls": halls, "fields": fields})
     (step,) = plan_tables(corpus, ["frames.halls", "frames.fields"], keys=[]).steps
     assert step.key.left_columns == ("site_id",)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("thing", "table"), [("ward", "wards"), ("wahlbezirk", "wahlbezirke")])
+def test_a_number_called_after_a_chosen_table_refers_to_it_though_a_table_that_nobody_chose_has_the_name(thing, table):
+    number, states = f"{thing}_Nr", list("ABCDEFGH")
+    names = [f"Town {chr(65 + i % 26)}{i}" for i in range(40)]
+    frames = {table: pd.DataFrame({"id": range(1, 41), "name": names, "state_id": [1 + i % 8 for i in range(40)]})}
+    frames["state"] = pd.DataFrame({"id": range(1, 9), "name": states})
+    for year in (2017, 2021):
+        rows, of_row = range(160), [1 + i // 4 for i in range(160)]
+        density, rate = [i * (year % 31) % 97 for i in range(40)], [i * (year % 7) % 13 / 2 for i in range(40)]
+        frames[f"{year}_population_{thing}{year}"] = pd.DataFrame({number: range(1, 41), "density": density})
+        frames[f"{year}_jobs"] = pd.DataFrame({number: range(1, 41), "rate": rate})
+        votes = {"party": [f"p{i % 4}" for i in rows], f"{thing}_id": of_row, "n": [i * year % 977 for i in rows]}
+        frames[f"{year}_votes"] = pd.DataFrame(votes)
+    who = {"who": [f"c{i}" for i in range(160)], f"{thing}_id": [1 + i % 40 for i in range(160)]}
+    frames["2017_candidates"] = pd.DataFrame({**who, "state": [states[i % 40 % 8] for i in range(160)]})
+    chosen = ["2021_jobs", table, "state"]
+    found = tf.open_corpus(frames).retrieve_tables("jobs rate in state A", k=1).add(*chosen).only(*chosen)
+    assert len(found.join_plan.tables) == 3
+    assert len(found.merge()) == 40
