@@ -727,6 +727,8 @@ SALES = pd.DataFrame(
         "lost": [3, None, 2, None, 1, 1],
         "kind": ["a", "b", "c", "d", "e", "f"],
         "maker": ["Vaxzevria (Astra)", "Moderna", "Moderna", "Novavax", "Novavax", "Novavax"],
+        "paid": ["March 5, 2020", "April 12, 2021", "January 30, 2022", "May 1, 2019", "June 2, 2020", "July 3, 2020"],
+        "seller": ["Ann", None, "Bo", None, "Ann", "Bo"],
     }
 )
 VISITORS = pd.DataFrame({"gare": ["N", "S"], "voyageurs 2021": [5, 6], "voyageurs 2022": [7, 8], "Rock 1": ["a", "b"]})
@@ -754,6 +756,29 @@ PARTS = pd.DataFrame({"place": ["North", "South", "Total"], "pianos": [3, 4, 7],
         ),
         ("Born in 2004?", "SELECT count(*) AS n FROM sale WHERE born BETWEEN '2004-01-01' AND '2004-12-31'", [[1]]),
         ("Born after 2004?", "SELECT count(*) AS n FROM sale WHERE born > 2004", [[2]]),
+        ("Paid last, which?", "SELECT sale_id FROM sale ORDER BY paid DESC LIMIT 1", [[3]]),
+        ("Paid after May 20, 2020?", "SELECT count(*) AS n FROM sale WHERE paid > 'May 20, 2020'", [[4]]),
+        ("Paid since 2021?", "SELECT count(*) AS n FROM sale WHERE paid >= '2021-01-01'", [[2]]),
+        ("Paid last, when?", "SELECT max(paid) AS d FROM sale", [["January 30, 2022"]]),
+        ("Paid last of 1 and 4?", "SELECT max(paid) AS d FROM sale WHERE sale_id IN (1, 4)", [["March 5, 2020"]]),
+        ("First of 2 and 3?", "SELECT min(paid) AS d FROM sale WHERE sale_id IN (2, 3)", None),
+        ("Not sold by Ann?", "SELECT count(*) AS n FROM sale WHERE seller <> 'Ann'", [[4]]),
+        ("Not sold by Ann?", "SELECT count(*) AS n FROM sale WHERE seller NOT IN ('Ann')", [[4]]),
+        ("By others?", "SELECT count(*) AS n FROM sale WHERE seller <> 'Ann' AND seller IS NOT NULL", None),
+        ("By neither?", "SELECT count(*) AS n FROM sale WHERE seller <> 'Ann' AND NOT seller = 'Bo'", [[2]]),
+        ("Not of Moderna?", "SELECT count(*) AS n FROM sale WHERE maker <> 'Moderna'", None),
+        (
+            "Of kind a or b, with more than 1 won?",
+            "SELECT count(*) AS n FROM sale WHERE won > 1 AND kind = 'b' OR kind = 'a'",
+            [[1]],
+        ),
+        (
+            "Of kind a, b or c, with more than 1 won?",
+            "SELECT count(*) AS n FROM sale WHERE kind = 'a' OR kind = 'b' OR kind = 'c' AND won > 1",
+            [[2]],
+        ),
+        ("Which?", "SELECT count(*) AS n FROM sale WHERE won > 1 AND (kind = 'b' OR kind = 'a')", None),
+        ("Which?", "SELECT count(*) AS n FROM sale WHERE won > 1 AND kind = 'b' OR won < 2 AND kind = 'a'", None),
         ("Wins of games?", "SELECT sum(won) / sum(won + sale_id) AS n FROM sale", [[0.5]]),
         ("Which decades?", "SELECT DISTINCT born / 100000 AS d FROM sale", None),
         ("Games won and lost?", "SELECT sum(won + lost) AS n FROM sale", [[28.0]]),
@@ -816,6 +841,8 @@ def test_cells_are_not_taken_for_something_else_in_silence(question, sql, right)
         ("SELECT max(sold) AS n FROM sale", "02/01/2022"),
         ("SELECT sale_id AS n FROM sale ORDER BY sold DESC LIMIT 1", 4),
         ("SELECT count(*) AS n FROM sale WHERE won NOT IN (SELECT lost FROM sale)", 3),
+        ("SELECT sale_id AS n FROM sale ORDER BY paid DESC LIMIT 1", 3),
+        ("SELECT count(*) AS n FROM sale WHERE seller <> 'Ann'", 4),
     ],
 )
 def test_cells_are_not_taken_for_something_else_in_a_lake(sql, right, tmp_path):

@@ -8,11 +8,12 @@ from sqlglot import exp
 
 from tagframe.answer.alternatives import NUMBER, Doubt
 from tagframe.answer.other_statements.subject import Found, Subject
-from tagframe.answer.sql_tree import is_aggregate, parsed
+from tagframe.answer.sql_tree import conjuncts, is_aggregate, parsed
 from tagframe.corpus import ColumnProfile
 from tagframe.engines.sql_reader import ReadStatement
 
 _DAY = re.compile(r"(\d\d)([/.])(\d\d)\2\d{4}")
+_NAMED_DAY = re.compile(r"[A-Z][a-z]{2,8} \d\d?, \d{4}")
 _ISO = re.compile(r"\d{4}-\d\d(-\d\d)?")
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _ORDERS = exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between
@@ -21,16 +22,17 @@ _OF_DAYS = frozenset("strftime date datetime julianday max min".split())
 _NUMBER_OF = "CASE WHEN trim(c, ' 0123456789.-') = '' AND c <> '' THEN CAST(c AS REAL) END"
 _DAY_FIRST = "substr(c, 7, 4) || '-' || substr(c, 4, 2) || '-' || substr(c, 1, 2)"
 _MONTH_FIRST = "substr(c, 7, 4) || '-' || substr(c, 1, 2) || '-' || substr(c, 4, 2)"
-_AS_WRITTEN = {
-    _DAY_FIRST: "substr(c, 9, 2) || '/' || substr(c, 6, 2) || '/' || substr(c, 1, 4)",
-    _MONTH_FIRST: "substr(c, 6, 2) || '/' || substr(c, 9, 2) || '/' || substr(c, 1, 4)",
-}
-"""Of a day as ISO 8601 writes it, as the cells have it."""
+_BY_NAME = (
+    "substr(c, length(c) - 3) || '-' || substr('01  02  03  04  05  06  07  08  09  10  11  12', "
+    "instr('jan feb mar apr may jun jul aug sep oct nov dec', lower(substr(c, 1, 3))), 2) || '-' || "
+    "substr('0' || substr(c, instr(c, ' ') + 1), instr(c, ',') - instr(c, ' ') - 1, 2)"
+)
+"""Of a day such as "March 5, 2024"."""
 
 
 def cells(subject: Subject) -> Found:
     """The statement with cells taken for what they are."""
-    for rule in (_whole_numbers, _missing, _forms):
+    for rule in (_brackets, _whole_numbers, _missing, _unequal, _forms):
         new = subject.read()
         for doubt in [*rule(subject, new)][:1]:
             yield Doubt(doubt.reason, doubt.facts, subject.sql(new.tree))
@@ -41,6 +43,22 @@ def _whole_numbers(subject: Subject, new: ReadStatement) -> Found:
     for node in [one for one in new.tree.find_all(exp.Div) if not isinstance(one.right.unnest(), exp.Literal)]:
         node.set("this", exp.Paren(this=node.left * exp.Literal.number("1.0")))
         yield Doubt("value", "whole numbers are divided to a whole number; with decimals, ")
+
+
+def _brackets(subject: Subject, new: ReadStatement) -> Found:
+    """An OR beside an AND without brackets, whose last test may be meant for the OR alone, as it binds weaker."""
+    for whole in [one for one in new.tree.find_all(exp.Or) if isinstance(one.parent, exp.Where)]:
+        first, *rest = whole.flatten(unnest=False)
+        *others, last = (first, *rest)
+        ends = [(first, rest, -1), (last, others, 0)]
+        for both, either, at in [one for one in ends if isinstance(one[0], exp.And)]:
+            tests = conjuncts(both)
+            near = tests.pop(at)
+            columns = {column.sql() for test in tests for column in test.find_all(exp.Column)}
+            if columns.isdisjoint(column.sql() for test in either for column in test.find_all(exp.Column)):
+                whole.replace(exp.and_(*tests, exp.or_(near, *either)))
+                yield Doubt("value", "AND binds its tests before OR does; with the OR in brackets, ")
+                break
 
 
 def _missing(subject: Subject, new: ReadStatement) -> Found:
@@ -59,6 +77,19 @@ def _missing(subject: Subject, new: ReadStatement) -> Found:
         if is_average or (calls in ("sum", "total", "avg") and isinstance(node.parent, exp.Add)):
             node.replace(_with(node, "coalesce(c, 0)"))
             yield Doubt("null", f"rows without a value in {node.name} are left out; as 0, ")
+
+
+def _unequal(subject: Subject, new: ReadStatement) -> Found:
+    """Tests for another value than some, which cells without a value do not pass: with these."""
+    for node, block in list(new.columns):
+        source, test = new.source(node, block), node.parent
+        is_denied = isinstance(test, exp.EQ | exp.In | exp.Like) and isinstance(test.parent, exp.Not)
+        whole = test.parent if test is not None and is_denied else test
+        if source is None or whole is None or not whole.find(exp.Literal) or not whole.find_ancestor(exp.Where):
+            continue
+        if isinstance(whole, exp.NEQ | exp.Not) and subject.profile(source.table).column(source.column).nulls:
+            whole.replace(exp.Paren(this=exp.or_(whole.copy(), node.copy().is_(exp.null()))))
+            yield Doubt("null", f"rows without a value in {node.name} do not pass {whole.sql()}; with them, ")
 
 
 def _forms(subject: Subject, new: ReadStatement) -> Found:
@@ -85,7 +116,7 @@ def _forms(subject: Subject, new: ReadStatement) -> Found:
             what, sql = "numbers", _NUMBER_OF
         elif is_order and (sql := _day_of(column)):
             what = "days"
-            for literal in [one for one in literals if _DAY.fullmatch(one.this)]:
+            for literal in [one for one in literals if (_NAMED_DAY if sql == _BY_NAME else _DAY).fullmatch(one.this)]:
                 literal.replace(_with(literal, sql))
         else:
             continue
@@ -93,8 +124,9 @@ def _forms(subject: Subject, new: ReadStatement) -> Found:
         node.replace(other)
         if is_ranking:  # what is none comes last
             block.where(other.copy().is_(exp.null()).not_(), copy=False)
-        elif what == "days" and calls in ("max", "min"):
-            use.replace(_with(use, _AS_WRITTEN[sql].replace("/", column.samples[0][2])))
+        elif what == "days" and calls in ("max", "min"):  # of a day and the cell, the cell
+            other.replace(_with(node, f"{sql} || c"))
+            use.replace(_with(use, "substr(c, 11)"))
         yield Doubt("value", f"{source.column} has {what} in texts; as {what}, ")
 
 
@@ -113,6 +145,8 @@ def _has_numbers(column: ColumnProfile) -> bool:
 
 def _day_of(column: ColumnProfile) -> str:
     """SQL of the day of a cell as ISO 8601 writes it; "" if cells are something else, or the order is not known."""
+    if column.family == "text" and column.samples and all(map(_NAMED_DAY.fullmatch, column.samples)):
+        return _BY_NAME
     days = [_DAY.fullmatch(cell) for cell in (*column.samples, column.minimum or "", column.maximum or "")]
     first, second = (max((int(day[part]) for day in days if day), default=0) for part in (1, 3))
     if column.family != "text" or not all(days) or (first > 12) == (second > 12):
