@@ -292,7 +292,7 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         RowKind.MENTIONED: mentioned_names(index, question, tables, evidence.values),
         RowKind.SPOKEN: np.concatenate(
             [
-                _with_cells(evidence, spoken)[:, list(tables)],
+                evidence.rows[spoken][:, list(tables)],
                 cell_term_rows(index, words, tables),
             ]
         ),
@@ -302,17 +302,6 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         "kind": np.concatenate([evidence.kind, *(np.full(len(rows), int(kind)) for kind, rows in more.items())]),
         "row_weight": np.concatenate([evidence.weight, *(np.ones(len(rows)) for rows in more.values())]),
     }
-
-
-def _with_cells(evidence: Evidence, rows: Sequence[bool]) -> Floats:
-    """Some rows of words in names, also for the tables whose cells are such a word."""
-    labels = [label for label, is_one in zip(evidence.label, rows, strict=True) if is_one]
-    having = evidence.rows[list(rows)]
-    for row, label in zip(having, labels, strict=True):
-        for hit in evidence.values:
-            if terms(hit.text) == [label]:
-                row[list(hit.tables)] = np.maximum(row[list(hit.tables)], hit.rarity)
-    return having
 
 
 def _of_values(index: RetrievalIndex, hits: Sequence[ValueHit]) -> dict[str, Floats]:
