@@ -144,7 +144,6 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
     parts = words_in(question)
     words = _spelt(question)
     own = own_words(tables, words)
-    words = _with_initials(words, {word for some in own.values() for word in some})
     for place, spelt in enumerate(words):
         if place + 1 < len(words) and (words[place + 1][0] in _BOUNDS or words[place + 1][0][:1].isdigit()):
             continue
@@ -185,16 +184,6 @@ def _spelt(question: str) -> list[tuple[str, ...]]:
     language = language_of(word.casefold() for word in words)
     other = {word for sign, some in _MEAN_OTHERWISE.items() if sign in language for word in some}
     return [("", *spelt[1:]) if spelt[0] in other else spelt for spelt in map(spelt_forms, words)]
-
-
-def _with_initials(words: Sequence[tuple[str, ...]], called: Collection[str]) -> list[tuple[str, ...]]:
-    """The words, with the initials of each and the next one if a table is called so.
-
-    >>> tables_denied("Sites without launch points", {"space.sites": ["name"], "space.lp": ["site"]})
-    ['space.lp']
-    """
-    pairs = [one[0][:1] + after[0][:1] for one, after in zip(words, [*words[1:], ("",)], strict=True)]
-    return [(*one, pair) if len(pair) > 1 and pair in called else one for one, pair in zip(words, pairs, strict=True)]
 
 
 def _is_column(column: str, denial: Sequence[Sequence[str]]) -> bool:
