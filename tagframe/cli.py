@@ -189,7 +189,8 @@ def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_jso
 @_json
 def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
     """Describe the tables and columns of CORPUS. DESCRIPTIONS is a CSV file with table, column and description, a
-    semantic model (of Apache Ossie or dbt), a folder of such files, or a folder with BIRD's database_description.
+    semantic model (of Apache Ossie, or dbt's manifest.json), a folder of such files, or a folder with BIRD's
+    database_description.
 
     \b
     Example: tagframe describe bank.sqlite dictionary.csv

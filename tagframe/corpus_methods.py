@@ -163,10 +163,9 @@ class CorpusMethods:
         - a frame or a CSV file with ``table``, ``column`` and ``description``, or BIRD's folders
           ``database_description``. Empty descriptions are skipped; of two descriptions of the same thing, the later one
           counts.
-        - a semantic model: Apache Ossie's (YAML or JSON), dbt's ``schema.yml`` or ``manifest.json`` or the folder of a
-          dbt project. Its descriptions, synonyms, keys and metrics stand below
-          a person's, and above what is inferred. Its keys are checked against the rows. The same model, read again,
-          replaces what it described before.
+        - a semantic model: Apache Ossie's (YAML or JSON), or the ``manifest.json`` that ``dbt parse`` writes.
+          Its descriptions, synonyms, keys and metrics stand below a person's, and above what is inferred. Its keys are
+          checked against the rows. The same model, read again, replaces what it described before.
         - a folder of such files.
 
         Args:

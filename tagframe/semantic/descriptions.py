@@ -25,7 +25,7 @@ from tagframe.display import Displayable
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, TableNotFound, TagframeError, counted
 from tagframe.keys.inference import share_of_rows
 from tagframe.keys.matching import is_copy, match_rows
-from tagframe.semantic.dbt import is_manifest, model_of_dbt
+from tagframe.semantic.dbt import is_manifest, model_of_manifest
 from tagframe.semantic.ossie import Taken, models_in, taken
 from tagframe.storage import text_of
 
@@ -39,9 +39,9 @@ LARGEST = 16 * 2**20
 """Bytes of a file of descriptions: those of ten thousand tables."""
 LARGEST_JSON = 16 * LARGEST
 """Bytes of a JSON file: dbt's manifest has the code of all models, too."""
-ALIASED = 100_000
-"""What aliases and merges may add to a file of YAML: texts, lists and mappings. A few lines may stand for billions."""
 _DEEPEST = 100
+_MOST_ALIASED = 10_000_000
+"""Values that the aliases of a file of YAML may stand for."""
 
 
 class Description(NamedTuple):
@@ -125,14 +125,16 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> Given:
         files = [one for one in files if one.suffix.lower() != ".json" or one.name == "manifest.json"]
         files = [one for one in files if one.parent.name == _FOLDER] or files  # the other files are data
     descriptions: list[Description] = []
-    documents: list[Mapping[str, Any]] = []
-    unread: list[str] = []
+    models: list[tuple[str, Mapping[str, Any]]] = []
+    unread, parts = list[str](), list[str]()
     for file in files:
         try:
             if file.suffix.lower() not in _READ:
                 raise InvalidArgument(f"descriptions are read from {', '.join(_READ)} files, not from {file}")
-            for one in _READ[file.suffix.lower()](file):
-                (descriptions if isinstance(one, Description) else documents).append(one)  # type: ignore[arg-type]
+            if file.suffix.lower() in _TABULAR:
+                descriptions += _of_csv(file)
+            else:
+                models += _models(file, parts)
         except (InvalidArgument, OSError, *BROKEN) as error:
             named = (
                 error
@@ -146,29 +148,18 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> Given:
         raise InvalidArgument(
             unread[0] if unread else f"descriptions are read from {', '.join(_READ)} files; there is none in {path}"
         )
-    models = _models(documents, path, unread)
-    if path.is_file() and path.suffix.lower() not in _TABULAR and not models:
-        raise InvalidArgument(f"{path} has no tables in a form of Apache Ossie or dbt, so it describes none")
-    return Given(descriptions, models, unread)
+    return Given(descriptions, models, [*unread, *parts])
 
 
-def _models(
-    documents: Sequence[Mapping[str, Any]], path: Path, unread: list[str]
-) -> list[tuple[str, Mapping[str, Any]]]:
-    """The semantic models in the contents of files; the files of a dbt project are one model."""
-    of_ossie = [model for one in documents for model in models_in(one)]
-    of_dbt = [one for one in documents if not models_in(one)]
-    models: list[tuple[str, Mapping[str, Any]]] = [("Ossie", model) for model in of_ossie]
-    if of_dbt:
-        root = _root(path)
-        file = root / "dbt_project.yml"
-        project = next(_of_yaml(file), {}).get("name") if file.is_file() else ""
-        called = str(project or root.resolve().name)
-        if path.is_file() and not any(map(is_manifest, of_dbt)):  # one file of several
-            called = f"{called}/{path.resolve().relative_to(root.resolve()).with_suffix('')}"
-        model = model_of_dbt(of_dbt, called, unread)
-        models += [("dbt", model)] if model["datasets"] or model["metrics"] else []
-    return models
+def _models(path: Path, unread: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The semantic models in a file; parts that are not read are added to ``unread``."""
+    plain = _of_json(path) if path.suffix.lower() == ".json" else _of_yaml(path)
+    if not isinstance(plain, Mapping) or not (models_in(plain) or is_manifest(plain)):
+        raise InvalidArgument(
+            f"{path} is no semantic model of Apache Ossie. Of a project of dbt, its target/manifest.json is read, "
+            "which dbt parse writes"
+        )
+    return [("Ossie", one) for one in models_in(plain)] or [("dbt", model_of_manifest(plain, unread))]
 
 
 def _of_csv(path: Path) -> Iterator[Description]:
@@ -207,7 +198,7 @@ def _plain(value: Any) -> str:
     return "" if pd.api.types.is_scalar(value) and pd.isna(value) else str(value).strip()
 
 
-def _of_yaml(path: Path) -> Iterator[Mapping[str, Any]]:
+def _of_yaml(path: Path) -> Any:
     """The document in a file."""
     import yaml  # type: ignore[import-untyped]  # the hub's client brings it along
 
@@ -215,69 +206,44 @@ def _of_yaml(path: Path) -> Iterator[Mapping[str, Any]]:
     text = text_of(path, LARGEST)
     try:
         _check_yaml(yaml.parse(text, Loader=loader))
-        plain = yaml.load(text, Loader=loader)
+        return yaml.load(text, Loader=loader)
     except (yaml.YAMLError, *BROKEN) as error:  # PyYAML's own for a day such as 2001-99-99, or !!int x
         raise InvalidArgument(f"{path} cannot be read as YAML: {error}") from error
-    if isinstance(plain, Mapping):
-        yield plain
 
 
-def _of_json(path: Path) -> Iterator[Mapping[str, Any]]:
-    """A model of Ossie, or dbt's manifest."""
+def _of_json(path: Path) -> Any:
     try:
-        plain = json.loads(text_of(path, LARGEST_JSON))
+        return json.loads(text_of(path, LARGEST_JSON))
     except BROKEN as error:
         raise InvalidArgument(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(plain, Mapping) or not (models_in(plain) or is_manifest(plain)):
-        raise InvalidArgument(f"{path} is neither a semantic model of Apache Ossie nor dbt's manifest.json")
-    yield plain
 
 
 def _check_yaml(events: Iterable[Any]) -> None:
-    """Refuse YAML that is nested too deep, or that grows where its aliases are put in.
+    """Refuse YAML that is nested too deep, or whose aliases may make it grow: a few lines may stand for billions.
 
     Raises:
         ValueError: it is such.
     """
-    sizes: dict[str, int] = {}  # of what an alias may stand for, all that it holds counted
-    open_now: list[tuple[str | None, int]] = []  # anchors of what is not closed yet, and its size before
-    size = added = 0
+    is_anchored: list[bool] = []  # of what is open now
+    nodes = aliases = 0
     for event in events:
-        kind, anchor = type(event).__name__, getattr(event, "anchor", None)
-        if kind == "AliasEvent":
-            if anchor in dict(open_now):
-                raise ValueError(f"the alias *{anchor} stands in what it stands for")
-            stands_for = sizes.get(str(anchor), 1)
-            size, added = size + stands_for, added + stands_for
-            if added > ALIASED:
-                raise ValueError(
-                    f"its aliases stand for more than {ALIASED:,} values: write them out, or split the file"
-                )
-        elif kind in ("SequenceStartEvent", "MappingStartEvent"):
-            open_now.append((anchor, size))
-            size += 1
-            if len(open_now) > _DEEPEST:
-                raise ValueError(f"it is nested more than {_DEEPEST} deep")
-        elif kind in ("SequenceEndEvent", "MappingEndEvent"):
-            anchor, before = open_now.pop()
-            if anchor is not None:
-                sizes[anchor] = size - before
-        elif kind == "ScalarEvent":
-            size += 1
-            if anchor is not None:
-                sizes[anchor] = 1
+        kind, nodes = type(event).__name__, nodes + 1
+        if kind.endswith("StartEvent"):
+            is_anchored.append(getattr(event, "anchor", None) is not None)
+        elif kind.endswith("EndEvent"):
+            is_anchored.pop()
+        elif kind == "AliasEvent":
+            aliases += 1
+            if any(is_anchored):
+                raise ValueError(f"the alias *{event.anchor} is a part of what another one stands for: write it out")
+        if len(is_anchored) > _DEEPEST:
+            raise ValueError(f"it is nested more than {_DEEPEST} deep")
+    if aliases * nodes > _MOST_ALIASED:
+        raise ValueError(f"it has {aliases:,} aliases in {nodes:,} values: write them out, or split the file")
 
 
-def _root(path: Path) -> Path:
-    """The folder of the dbt project that a path is in; without one, its own folder."""
-    here = path if path.is_dir() else path.parent
-    return next((one for one in (here, *here.resolve().parents) if (one / "dbt_project.yml").is_file()), here)
-
-
-_TABULAR: Mapping[str, Callable[[Path], Iterator[Description]]] = {".csv": _of_csv, ".tsv": _of_csv}
-_READ: Mapping[str, Callable[[Path], Iterator[Description | Mapping[str, Any]]]] = {
-    **_TABULAR, ".yml": _of_yaml, ".yaml": _of_yaml, ".json": _of_json
-}  # fmt: skip
+_TABULAR = ".csv", ".tsv"
+_READ = *_TABULAR, ".yml", ".yaml", ".json"
 
 
 _SPELLINGS: tuple[Callable[[str], str], ...] = (

@@ -1,7 +1,7 @@
 """A semantic model in Apache Ossie's form, matched with the tables of a corpus.
 
-Apache Ossie (formerly OSI), core metadata specification: datasets with fields, relationships, metrics. dbt's models
-are brought into this form first (:mod:`~tagframe.semantic.dbt`).
+Apache Ossie (formerly OSI), core metadata specification: datasets with fields, relationships, metrics. dbt's manifest
+is brought into this form first (:mod:`~tagframe.semantic.dbt`).
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ _MODEL = {
             **_WORDS,
         },
     ],
-    # "dataset": whose columns are written without one; no part of Ossie's form, but dbt's reader knows it
-    "metrics": [{"name": str, "expression": _EXPRESSION, "dataset": str, **_WORDS}],
+    "metrics": [{"name": str, "expression": _EXPRESSION, **_WORDS}],
 }
 
 Tables = Callable[[str], TableProfile | None]
@@ -76,11 +75,6 @@ def models_in(plain: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     inside = plain.get("semantic_model", {name: one for name, one in plain.items() if name != "version"})
     models = [one for one in (inside if isinstance(inside, list) else [inside]) if isinstance(one, Mapping)]
     return models if any(isinstance(one.get("datasets"), list) for one in models) else []
-
-
-def ansi(expression: str) -> dict[str, Any]:
-    """An expression in Ossie's form."""
-    return {"dialects": [{"dialect": "ANSI_SQL", "expression": expression}]}
 
 
 def tree_of(text: str, dialect: str = "ANSI_SQL") -> exp.Expr:
@@ -280,10 +274,10 @@ class _Reader:
             metric = {"name": name, "dialect": dialect, "description": text, "synonyms": synonyms}
             if dialect not in SQL:
                 return [{**metric, "expression": as_description(expression), "sources": {}, "reads": []}]
-            owner, self._filled = one["dataset"], 0
+            self._filled = 0
             try:
-                tree = self._over_columns(tree_of(expression, dialect), owner, (name.casefold(),))
-                sources, reads = self._sources(tree, owner)
+                tree = self._over_columns(tree_of(expression, dialect), "", (name.casefold(),))
+                sources, reads = self._sources(tree)
                 written = tree.sql(dialect=SQL[dialect], comments=False)
                 tree_of(written, dialect)  # with all that is filled in
             except LookupError as error:
@@ -294,14 +288,13 @@ class _Reader:
                 return [{**metric, "expression": written, "sources": sources, "reads": reads}]
         raise why
 
-    def _sources(self, tree: exp.Expr, owner: str) -> tuple[dict[str, str], list[list[str]]]:
+    def _sources(self, tree: exp.Expr) -> tuple[dict[str, str], list[list[str]]]:
         from sqlglot import exp
 
         columns = [node for node in tree.find_all(exp.Column) if node.table]
         sources = {node.table: self._datasets[node.table.casefold()].profile.id for node in columns}
-        if not sources and (owner or len(self._datasets) == 1):  # COUNT(*)
-            owner = owner or next(iter(self._datasets))
-            sources = {owner: self._owner(owner)[1].profile.id}
+        if not sources and len(self._datasets) == 1:  # COUNT(*)
+            sources = {name: known.profile.id for name, known in self._datasets.items()}
         if not sources:
             raise LookupError("it reads no column of a table here")
         reads = [(sources[node.table], node.name) for node in columns if not isinstance(node.this, exp.Star)]
@@ -328,7 +321,7 @@ class _Reader:
             if (other := self._metrics.get(called)) is None:
                 raise LookupError(f"there is no column {node.sql()!r} here")
             dialect, text = next(iter(expressions_of(other)), ("ANSI_SQL", ""))
-            return filled(tree_of(text, dialect), other["dataset"], called)
+            return filled(tree_of(text, dialect), "", called)
 
         def filled(definition: exp.Expr, owner: str, called: str) -> exp.Expr:
             self._filled += 1
@@ -344,18 +337,16 @@ class _Reader:
             raise LookupError(f"there is no table {name!r} here")
         return name, known
 
-    def _owners(self, column: str, within: str) -> Iterator[tuple[str, _Dataset]]:
+    def _owners(self, column: str, within: str) -> list[tuple[str, _Dataset]]:
         """The datasets that may have a column that is written without one: the given one, or the only one with it."""
-        if within.casefold() in self._datasets:
-            yield self._owner(within)
-            return
+        if within:
+            return [self._owner(within)]
         having = [
             (name, known)
             for name, known in self._datasets.items()
             if column.casefold() in {*known.columns, *known.computed} or self._column_of(known.profile, column)
         ]
-        if len(having) == 1:
-            yield having[0]
+        return having if len(having) == 1 else []
 
 
 def _compared(one: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -239,26 +239,21 @@ PARQUETS: dict[str, Writer] = {
 # --- descriptions, statements and JSON ----------------------------------------------------------------------------
 
 
-def dbt(columns: str, before: str = "") -> Writer:
-    return csv(f"{before}\nmodels:\n  - name: films\n    columns: {columns}\n")
+def ossie(fields: str) -> Writer:
+    return csv(f"datasets:\n  - name: films\n    source: films\n    fields: {fields}\n")
 
 
-_MERGES = "\n".join(
-    ["a0: &a0 {name: x}", *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 12))]
-)
 _ALIASES = "a: &a [" + ", ".join(["{name: title}"] * 900) + "]\nb: &b [" + ", ".join(["*a"] * 900) + "]"
 
 DESCRIPTIONS: dict[str, Writer] = {
-    "merges.yml": csv(_MERGES + "\nmodels: [*a11]\n"),
-    "aliases.yml": csv(_ALIASES + "\nmodels: [" + ", ".join(["{name: films, columns: *a}"] * 900) + "]\n"),
-    "itself.yml": csv("a: &a [*a]\nmodels: *a\n"),
-    "deep.yml": csv("models: " + "[" * 100_000),
-    "day.yml": dbt("[{name: title, description: 2001-99-99}]"),
-    "int.yml": dbt("[{name: title, description: !!int x}]"),
-    "moment.yml": dbt("[{name: title, description: !!timestamp x}]"),
-    "digits.yml": dbt(f"[{{name: {'9' * 100_000}}}]"),
-    "code.yml": dbt("[{name: !!python/object/apply:os.getcwd []}]"),
-    "keys.yml": dbt("{[1, 2]: 3, {a: b}: c}"),
+    "aliases.yml": csv(_ALIASES + "\ndatasets: [" + ", ".join(["{name: films, fields: *a}"] * 900) + "]\n"),
+    "deep.yml": csv("datasets: " + "[" * 100_000),
+    "day.yml": ossie("[{name: title, description: 2001-99-99}]"),
+    "int.yml": ossie("[{name: title, description: !!int x}]"),
+    "moment.yml": ossie("[{name: title, description: !!timestamp x}]"),
+    "digits.yml": ossie(f"[{{name: {'9' * 100_000}}}]"),
+    "code.yml": ossie("[{name: !!python/object/apply:os.getcwd []}]"),
+    "keys.yml": ossie("{[1, 2]: 3, {a: b}: c}"),
     "pipe.yml": pipe,
     "fields.csv": csv("table,column,description\n" + '"' + "x" * 1_000_000 + '"\n'),
 }
@@ -304,10 +299,8 @@ def make(folder: Path) -> Path:
 
 GOOD = {"films", "places", "s1"}
 _YAML = """
-models:
-  - name: films
-    description: "{{ doc('words') }}{{ doc('x') }}"
-    columns: [{name: title, description: what it is called}]
+name: good
+datasets: [{name: films, source: films, fields: [{name: title, description: what it is called}]}]
 """
 
 

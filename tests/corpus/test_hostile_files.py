@@ -17,7 +17,7 @@ from tagframe.engines.files import limits
 from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
 from tagframe.evaluation import check
-from tagframe.semantic.descriptions import ALIASED, descriptions_in
+from tagframe.semantic.descriptions import descriptions_in
 from tests.corpus import hostile_files as hostile
 
 pytest.importorskip("python_calamine", reason="the extra 'excel' is not installed")
@@ -124,33 +124,6 @@ def test_a_pipe_is_no_source(tmp_path: Path):
     thread.join(60)
     assert [type(error) for error in found] == [UnreadableTable]
     assert "no regular file" in str(found[0])
-
-
-# --- descriptions
-
-
-def test_aliases_and_merges_that_people_write_are_read(tmp_path: Path):
-    (tmp_path / "models.yml").write_text(
-        "common: &common\n  - {name: id, description: its number}\n"
-        "base: &base {description: what was sold}\n"
-        "models:\n" + "".join(f"  - {{name: t{number}, <<: *base, columns: *common}}\n" for number in range(500))
-    )
-    given = descriptions_in(tmp_path / "models.yml")
-    ((_, model),) = given.models
-    assert (len(model["datasets"]), given.unread) == (500, [])
-    first = model["datasets"][0]
-    assert (first["description"], first["fields"][0]["description"]) == ("what was sold", "its number")
-
-
-def test_aliases_are_counted_with_all_that_they_stand_for(tmp_path: Path):
-    lists = f"a: &a [{', '.join('x' * 99)}]\n"
-    for times, said in (
-        (ALIASED // 101, "has no tables in a form of"),
-        (ALIASED // 100 + 1, "its aliases stand for more than 100,000 values"),
-    ):
-        (tmp_path / "some.yml").write_text(f"{lists}b: [{', '.join(['*a'] * times)}]\nmodels: []\n")
-        with pytest.raises(InvalidArgument, match=said):
-            descriptions_in(tmp_path / "some.yml")
 
 
 # --- JSON, names, SQL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,33 +127,24 @@ def test_names_in_a_frame_that_are_no_text(tmp_path: Path):
 
 
 def test_a_project_of_dbt(corpus: tf.Corpus, tmp_path: Path):
-    (tmp_path / "dbt_project.yml").write_text("name: shop\nmodels:\n  shop: {materialized: table}\n")
-    models = tmp_path / "models"
-    models.mkdir()
-    (models / "schema.yml").write_text(
-        "models:\n"
-        "  - name: T\n"
-        "    description: orders {{ doc('none') }}\n"
-        "    columns:\n"
-        "      - &st {name: ST, description: \"state, 3 = shipped{{ doc('shop', 'st') }}\"}\n"
-        "    versions: [{v: 1, config: {alias: T1}}, {v: 2}]\n"
-        "seeds:\n  - {name: lists, description: [&a [x, x], [*a, *a]]}\n"
-        "sources:\n  - {name: raw, schema: farm, tables: [{name: T2, description: stables}]}\n"
-    )
+    nodes = {
+        "m": {"unique_id": "m", "resource_type": "model", "name": "orders", "alias": "T1", "description": "orders"},
+        "s": {"unique_id": "s", "resource_type": "seed", "name": "lists", "description": ["x"]},
+    }
+    nodes["m"]["columns"] = {"ST": {"name": "ST", "description": "state, 3 = shipped"}}
+    source = {"unique_id": "r", "resource_type": "source", "source_name": "raw", "name": "t", "identifier": "T2"}
+    source |= {"schema": "farm", "description": "stables"}
+    manifest = {"metadata": {}, "nodes": nodes, "sources": {"r": source}}
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "schema.yml").write_text("models: [{name: orders, description: orders}]")
     described = corpus.describe(tmp_path)
-    assert described.unknown == ("T_v2",)
-    assert sum("describe that" in one for one in described.unread) == 1
+    assert described.unknown == ()
+    assert [("target/manifest.json is read" in one, "is a list" in one) for one in described.unread] == [
+        (True, False),
+        (False, True),
+    ]
     assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "state, 3 = shipped", "farm.T2": "stables"}
-
-
-def test_a_schema_of_dbt(corpus: tf.Corpus, tmp_path: Path):
-    (tmp_path / "schema.yml").write_text(
-        "version: 2\nmodels:\n  - name: T1\n    description: orders\n    columns:\n"
-        "      - {name: ST, description: state}\n"
-        "      - name: ID\nsources:\n  - name: raw\n    tables:\n      - {name: farm.T2, description: stables}\n"
-    )
-    assert corpus.describe(tmp_path / "schema.yml").unknown == ()
-    assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "state", "farm.T2": "stables"}
 
 
 def test_what_is_described_is_found_and_in_the_prompt_of_a_plan(corpus: tf.Corpus):
