@@ -509,7 +509,6 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 @click.option(
     "--budget", type=click.FloatRange(min=0), help="The most that the model may cost in this run, in dollars."
 )
-@click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", **_LINKS)
 @click.option("--refresh", type=click.FloatRange(min=0), metavar="SECONDS",
               help="Open the sources again before a call if that was so long ago.")  # fmt: skip

@@ -12,7 +12,7 @@ from tag_bench.server import Server
 from tagframe.engines import passwords
 from tagframe.engines.other_servers import Address
 from tagframe.engines.postgres.connection import Server as Server_
-from tagframe.errors import FactUnknown, InvalidArgument, NotConfigured, OtherVersion
+from tagframe.errors import FactUnknown, InvalidArgument, OtherVersion
 
 
 def again(thing):
@@ -111,21 +111,9 @@ def test_no_pickle_has_the_password_of_a_server(monkeypatch: pytest.MonkeyPatch)
     assert "of the environment" in pickle.loads(data).conninfo
 
 
-def test_a_password_is_read_where_it_is_needed(monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("psycopg")
-    passwords.forget()
-    monkeypatch.setenv("SHOP_PASSWORD", "a:b@c")
-    url = passwords.with_password("postgresql://ann@db.example.org/shop", "SHOP_PASSWORD")
-    assert url == "postgresql://ann:a%3Ab%40c@db.example.org/shop"
-    passwords.keep_source(Server_.of(url).identity, "SHOP_PASSWORD")
-    data = pickle.dumps(Server_.of(url))
-    assert b"a:b@c" not in data
-    passwords.forget()
-    monkeypatch.setenv("SHOP_PASSWORD", "a new one")
-    assert "a new one" in pickle.loads(data).conninfo
-    with pytest.raises(InvalidArgument, match="a user and without a password"):
-        passwords.with_password("postgresql://ann:x@db.example.org/shop", "SHOP_PASSWORD")
-    with pytest.raises(NotConfigured, match=r"\$NOWHERE"):
-        passwords.with_password("postgresql://ann@db.example.org/shop", "NOWHERE")
-    with pytest.raises(InvalidArgument, match="is for a server's URL"):
-        tf.open_corpus("shop.sqlite", password_from="SHOP_PASSWORD")
+def test_a_password_of_the_environment_completes_a_url_without_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TAGFRAME_PASSWORD", "a:b@c")
+    added = passwords.with_password_of_environment
+    assert added("postgresql://ann@db.example.org/shop") == "postgresql://ann:a%3Ab%40c@db.example.org/shop"
+    for complete in ("postgresql://ann:x@db.example.org/shop", "postgresql://db.example.org/shop"):
+        assert added(complete) == complete

@@ -30,7 +30,6 @@ def serve(
     ask: bool = False,
     learn: bool = False,
     budget: float | None = None,
-    password_from: str | None = None,
     follow_links: bool = False,
     refresh: float | None = None,
     hide: Sequence[str] = (),
@@ -49,7 +48,6 @@ def serve(
         to: a folder in which new files may be written.
         ask, learn: whether these tools are offered.
         budget: the most dollars for a model.
-        password_from: the environment variable with the password of a server.
         follow_links: as for :func:`tagframe.open_corpus`.
         refresh: seconds after which a call opens the sources again; None for never.
         hide: tables and columns that are served to nobody, as for :func:`tagframe.open_corpus`.
@@ -102,7 +100,6 @@ def serve(
             open_corpus(
                 source,
                 follow_links=follow_links,
-                password_from=password_from if _is_url(source) else None,
                 progress=False,
                 hide=hide if len(sources) == 1 else (),
             )

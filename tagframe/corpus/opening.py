@@ -80,7 +80,6 @@ def open_corpus(
     progress: bool | None = None,
     follow_links: bool = False,
     apart: bool = False,
-    password_from: str | Callable[[], str] | None = None,
     hide: Sequence[str] = (),
     private: Sequence[str] = (),
 ) -> Corpus:
@@ -96,7 +95,8 @@ def open_corpus(
             ``"sales/*.parquet"``, whose files are one table; a catalogue written by :meth:`Corpus.save` or ``tagframe
             index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database) and are profiled from its statistics or a sample, which the profile says (other servers are read
-            through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name, ``"table"`` or
+            through SQLAlchemy, ``"mysql+pymysql://…"``, and may work; a password that is not in the URL is in
+            ``TAGFRAME_PASSWORD``, or found in PostgreSQL's own ways); or frames by name, ``"table"`` or
             ``"database.table"``, of pandas, Polars, Arrow or DuckDB (:mod:`tagframe.interop`).
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
@@ -123,9 +123,6 @@ def open_corpus(
             database: its files, workbooks and subfolders are searched and joined together, and tables of one shape in
             sibling folders (``2023/sales.csv``, ``2024/sales.csv``) are one table in pieces. Only where most of its
             tables are in databases that their own keys connect whole, these stay apart, unless a key connects them.
-        password_from: for a server whose URL has no password: the name of an environment variable with the password, or
-            a function that returns it. Without it, the password is in ``TAGFRAME_PASSWORD``, or found in PostgreSQL's
-            own ways. A pickle of a corpus never has a password. A process that reads the pickle gets it in these ways.
         hide: tables, and columns as ``table.column``, that do not exist for the corpus: their cells are not read, and
             no catalogue has them; see :meth:`Corpus.hide`. A list ``hide = ["users.email", "salaries"]`` in a file
             ``tagframe.toml``, in the opened folder or beside the opened file, is added to it.
@@ -156,8 +153,6 @@ def open_corpus(
         raise InvalidArgument(
             f"schemas= must be a list of schema names, and the source a server's URL; got {schemas!r}"
         )
-    if password_from is not None and not is_url(source):
-        raise InvalidArgument("password_from= is for a server's URL only")
     csv_options = csv_option_text(csv)
     if csv_options and (schema is not None or isinstance(source, Mapping) or is_url(source)):
         raise InvalidArgument("csv= is for CSV files; there are none here")
@@ -186,7 +181,7 @@ def open_corpus(
             f"open a corpus from a path, or from frames by name as in {{'loan': frame}}; got a {type(source).__name__}"
         )
     if is_url(source):
-        server = server_of(str(source), schemas, password_from)
+        server = server_of(str(source), schemas)
         lists = Lists(Hiding("hide", hide), Hiding("private", private))
         files = lists.offering([SourceFile(server.kind, "", server)])
         named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}".encode()

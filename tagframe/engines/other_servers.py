@@ -113,19 +113,19 @@ class Address:
         return address
 
     def __getstate__(self) -> dict[str, Any]:
-        # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
+        # A pickle is written to files and sent to others: it has no password.
         parsed = sa.make_url(self.url)
         query = {name: value for name, value in parsed.query.items() if not passwords.is_secret(name, value)}
         public = sa.URL.create(
             parsed.drivername, parsed.username, None, parsed.host, parsed.port, parsed.database, query
         )
         state = {"url": public.render_as_string(False), "identity": self.identity}
-        return {**state, "asks": parsed.password is not None, "source": passwords.source_of(self.identity)}
+        return {**state, "asks": parsed.password is not None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         url = state["url"]
         if state.get("asks"):
-            password = passwords.password_again(state["identity"], state["source"])
+            password = passwords.password_again(state["identity"])
             url = sa.make_url(url).set(password=password).render_as_string(False) if password else url
         self.__dict__.update(url=url, identity=state["identity"])
 

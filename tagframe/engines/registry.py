@@ -19,7 +19,7 @@ from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of
 from tagframe.engines.files.layout import delimiter_of, not_delimited, option
 from tagframe.engines.files.limits import PACKED, not_itself
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
-from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
+from tagframe.engines.passwords import with_password_of_environment
 from tagframe.engines.postgres import POSTGRES
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
 from tagframe.engines.sqlite.statement import SQLITE
@@ -140,14 +140,13 @@ def is_url(source: object) -> bool:
     return isinstance(source, str) and "://" in source and not source.startswith("file:")
 
 
-def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFrom | None = None) -> Engine:
+def server_of(url: str, schemas: Sequence[str] | None) -> Engine:
     """The engine that reads a server's tables: one of its own, else SQLAlchemy.
 
     Args:
-        url: ``postgresql://user:password@host:port/database``.
+        url: ``postgresql://user:password@host:port/database``; ``TAGFRAME_PASSWORD`` gives a password that it lacks.
         schemas: whose tables; None for all that may be read (other servers than PostgreSQL: for the default schema of
             the connection).
-        password_from: what gives the password, if the URL has none; else ``TAGFRAME_PASSWORD`` does, if it is set.
 
     Raises:
         InvalidArgument: the URL is not one of a known kind of server.
@@ -162,12 +161,7 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
             f"fsspec.filesystem({scheme!r}).get(address, 'data/', recursive=True); or give frames by name: "
             f"{{'sales': pandas.read_parquet(address)}}"
         )
-    url = url.strip()
-    url = with_password_of_environment(url) if password_from is None else with_password(url, password_from)
     named, extra = next((server for schemes, server in SERVERS.items() if scheme in schemes), _OTHER_SERVERS)
     with needing(f'reading {scheme}:// needs its drivers: pip install "tagframe[{extra}]"'):
         open_engine: Callable[[str, Sequence[str] | None], Engine] = pkgutil.resolve_name(named)
-    engine = open_engine(url, schemas)
-    if password_from is not None:
-        keep_source(engine.identity, password_from)
-    return engine
+    return open_engine(with_password_of_environment(url.strip()), schemas)

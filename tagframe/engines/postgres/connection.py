@@ -58,10 +58,7 @@ _PUBLIC = frozenset("user host hostaddr port dbname application_name sslrootcert
 _LONG = 6
 """A value of this many letters is never in a message by chance."""
 _KEYWORDS = {"postgresql", "postgres"}
-_WITHOUT_PASSWORD = (
-    ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD to load it, or open the corpus "
-    "with password_from="
-)
+_WITHOUT_PASSWORD = ". A pickle of a corpus has no password: set PGPASSWORD or TAGFRAME_PASSWORD to load it"
 
 
 class TookTooLong(UnreadableTable):
@@ -127,16 +124,16 @@ class Server:
         return message
 
     def __getstate__(self) -> dict[str, Any]:
-        # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
+        # A pickle is written to files and sent to others: it has no password.
         given = conninfo.conninfo_to_dict(self.conninfo)
         public = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
         state = {"conninfo": conninfo.make_conninfo("", **public), "identity": self.identity, "role": self.role}
-        return {**state, "asks": "password" in given, "source": passwords.source_of(self.identity)}
+        return {**state, "asks": "password" in given}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         address = state["conninfo"]
         if state.get("asks"):
-            password = passwords.password_again(state["identity"], state["source"])
+            password = passwords.password_again(state["identity"])
             # Without one, libpq looks for it itself: PGPASSWORD, the file of passwords.
             address = conninfo.make_conninfo(address, **({"password": password} if password else {}))
         self.__dict__.update(conninfo=address, identity=state["identity"], role=state["role"])
