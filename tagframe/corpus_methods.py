@@ -100,13 +100,13 @@ class CorpusMethods:
 
         Args:
             queries: SQL; a file or a folder of SQL, CSV or JSON; a frame with ``sql`` and, if known,
-                with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
+                with ``question``, ``runs`` and ``database``, such as a server's log; or ``"views"``.
             sql: the statement, if ``queries`` is the question that it answers.
             literals: whether the literals of statements are kept: they are data.
             dialect: the SQL dialect of the statements, by sqlglot's name; None for the source's.
 
         Raises:
-            SourceNotFound: no such file, or no server that keeps a log.
+            SourceNotFound: no such file, or no views.
             InvalidArgument: a frame or a file without SQL, or one that cannot be read; an unknown dialect.
         """
         from tagframe import learning

@@ -353,14 +353,6 @@ class Engine(ABC):
         """The definitions of views, as far as they are known; raises as :meth:`definitions`."""
         return [text for (_, column), text in self.definitions().items() if text and not column]
 
-    def ran(self) -> Iterator[tuple[str, int]] | None:
-        """The statements that were run over the source, and how often; None if it keeps no log of them.
-
-        Raises:
-            UnreadableTable: it does not keep the log, or its user may not read it.
-        """
-        return None
-
     def only(self, columns: Mapping[str, Collection[str]]) -> Engine:
         """The same source, without what its pickle would have of other tables and columns.
 

@@ -392,11 +392,6 @@ class HidingEngine(Engine):
                 raise
             raise type(error)(f"{self.identity} has changed: call tagframe.open_corpus again") from None
 
-    def ran(self) -> Iterator[tuple[str, int]] | None:
-        """Those that name nothing hidden."""
-        gone, runs = self._gone(), self.inner.ran()
-        return None if runs is None else (run for run in runs if not mentions(run[0], gone))
-
     def definitions(self) -> Mapping[tuple[str, str], str]:
         """Those of what is visible that name nothing hidden."""
         gone = self._gone()

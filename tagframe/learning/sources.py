@@ -21,7 +21,6 @@ from tagframe.engines.files.limits import check_columns
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound
 from tagframe.storage import text_of
 
-LOG = "pg_stat_statements"
 VIEWS = "views"
 
 _SQL = re.compile(r"\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|FROM)\s", re.IGNORECASE)
@@ -50,12 +49,12 @@ def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame, dialect: str) -> t
     """The name of the source, and its statements.
 
     Args:
-        corpus: its engines are asked for a log.
+        corpus: its engines are asked for views.
         given: as for :func:`tagframe.learning.learn`.
         dialect: for cutting a text into statements.
 
     Raises:
-        SourceNotFound: no such file, or no server that keeps a log.
+        SourceNotFound: no such file, or no views.
         InvalidArgument: a frame or a file without SQL, or one that cannot be read.
     """
     if isinstance(given, pd.DataFrame):
@@ -64,8 +63,8 @@ def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame, dialect: str) -> t
         raise InvalidArgument(
             f"queries must be SQL, a file, a folder or a frame; got {type(given).__name__} {given!r:.80}"
         )
-    if given in (LOG, VIEWS):
-        return str(given), _of_engines(corpus, str(given))
+    if given == VIEWS:
+        return VIEWS, _of_views(corpus)
     path = Path(given)
     with suppress(OSError, ValueError):  # SQL is not a valid file name
         if given and path.is_file():
@@ -75,8 +74,8 @@ def runs_of(corpus: Corpus, given: str | Path | pd.DataFrame, dialect: str) -> t
     if isinstance(given, str) and _SQL.search(given):
         return "", (Run(sql) for sql in statements_in(given, dialect))
     raise SourceNotFound(
-        f"there is no file or folder {str(given)[:200]!r} of queries; a statement begins with SELECT or WITH, and "
-        f'"{LOG}" is the log of a server'
+        f"there is no file or folder {str(given)[:200]!r} of queries; a statement begins with SELECT or WITH, and the "
+        "log of a server is a frame: pandas.read_sql('SELECT query, calls FROM pg_stat_statements', connection)"
     )
 
 
@@ -169,20 +168,14 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _of_engines(corpus: Corpus, what: str) -> Iterator[Run]:
-    """The statements that the sources of the tables know: the log of past ones, or the views."""
+def _of_views(corpus: Corpus) -> Iterator[Run]:
+    """The views that the sources of the tables know."""
     engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
-    has_any = False
-    for engine in engines.values():
-        log = engine.ran() if what == LOG else None
-        views = engine.views()
-        has_any |= log is not None or (what == VIEWS and bool(views))
-        yield from (Run(sql, times=times) for sql, times in log or ())
-        yield from map(Run, views)
-    if not has_any:
-        needed = "a PostgreSQL server" if what == LOG else "a database with views"
+    views = [view for engine in engines.values() for view in engine.views()]
+    if not views:
         kinds = ", ".join(sorted({engine.kind for engine in engines.values()})) or "no source"
-        raise SourceNotFound(f"{what!r} needs {needed}; these tables are in {kinds}")
+        raise SourceNotFound(f"{VIEWS!r} needs a database with views; these tables are in {kinds}")
+    return map(Run, views)
 
 
 # --- SQL as text, before it is parsed --------------------------------------------------------------------------------

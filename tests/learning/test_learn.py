@@ -12,7 +12,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus.facts import facts_folder
-from tagframe.errors import InvalidArgument, SourceNotFound, UnreadableTable
+from tagframe.errors import InvalidArgument, SourceNotFound
 
 SHOP = """
 CREATE TABLE orders (id INTEGER, buyer INTEGER, st INTEGER, "total due" REAL);
@@ -220,8 +220,6 @@ def test_files_of_questions_folders_and_templates(shop: tf.Corpus, tmp_path: Pat
 
 def test_views_are_learned_from_the_source(shop: tf.Corpus):
     assert shop.learn("views").joins == (BUYER,)
-    with pytest.raises(SourceNotFound, match="a PostgreSQL server"):
-        shop.learn("pg_stat_statements")
 
 
 def test_learned_statements_are_known_of_a_subset_and_adopted_by_a_copy(source: Path, shop: tf.Corpus, tmp_path: Path):
@@ -322,7 +320,7 @@ CREATE MATERIALIZED VIEW sales.ids AS SELECT id FROM sales.orders;
 """
 
 
-def test_views_of_a_server_are_learned_and_its_log_where_it_has_one(database: Callable[..., str], postgres: object):
+def test_views_of_a_server_are_learned_and_its_log_as_a_frame(database: Callable[..., str], postgres: object):
     corpus = tf.open_corpus(database(SALES), progress=False)
     learned = corpus.learn("views")
     assert (learned.read, learned.learned, learned.joins) == (2, 2, ("sales.orders.buyer = sales.customer.id",))
@@ -330,8 +328,9 @@ def test_views_of_a_server_are_learned_and_its_log_where_it_has_one(database: Ca
     assert corpus.learned.sql.str.contains("?", regex=False).tolist() == [True, False]
     assert not corpus.learned.sql.str.contains("%s").any()
     assert corpus.learn("SELECT 1 FROM d.sales.orders; SELECT 2 FROM audit.orders; SELECT 3 FROM orders").learned == 2
-    with pytest.raises(UnreadableTable, match="CREATE EXTENSION pg_stat_statements"):
-        corpus.learn("pg_stat_statements")
+    log = pd.DataFrame({"query": ["SELECT * FROM sales.customer WHERE id = $1", "SET timezone = $1"], "calls": [7, 2]})
+    assert corpus.learn(log).learned == 1
+    assert corpus.learned.runs.max() == 7
 
 
 def test_what_reads_nothing_is_not_parsed_and_nothing_is_logged_of_it(

@@ -20,14 +20,6 @@ from tagframe.engines.pushdown import SAMPLED, Cells, SampledValues, SQLEngine, 
 from tagframe.engines.sql_text import table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
-_LOG = """
-SELECT quote_ident(n.nspname) || '.pg_stat_statements' AS name FROM pg_extension AS e
-JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'
-"""
-_RAN = """
-SELECT query, sum(calls) AS calls FROM {name}
-WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query IS NOT NULL GROUP BY query
-"""
 _DEFINITIONS = """
 SELECT n.nspname::text AS schema, c.relname::text AS name, '' AS column_name, pg_get_viewdef(c.oid) AS definition
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -84,22 +76,6 @@ class PostgresEngine(SQLEngine):
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
         return [table.shape for table in self.look()]
-
-    def ran(self) -> Iterator[tuple[str, int]]:
-        """The statements that were run in the database, and how often: what pg_stat_statements counts.
-
-        Raises:
-            UnreadableTable: the server does not have that extension, or its user may not read it.
-        """
-        with looking(self.server) as session:
-            log = session.rows(_LOG)
-            if not log:
-                raise UnreadableTable(
-                    f"{self.identity} has no extension pg_stat_statements, which counts the statements that are run: "
-                    "add it to shared_preload_libraries, then run CREATE EXTENSION pg_stat_statements"
-                )
-            rows = session.rows(_RAN.format(**log[0]), "pg_stat_statements")
-        return ((row["query"], int(row["calls"])) for row in rows)
 
     def closed(self) -> list[UnreadableTable]:
         """Schemas, and tables and columns of the others, that the user who connects may not read, or should not."""
