@@ -1,6 +1,6 @@
 """``tagframe look``: a page on loopback that shows the tables of a corpus, how they join, and why.
 
-It reads profiles only, no rows, and writes only the user's decisions on keys. Every request must have the token in a
+It reads profiles only, no rows, and writes nothing. Every request must have the token in a
 header, except the request for the page itself, which contains no data. The token is after the # of the page's address,
 so it is never in a request line, a log or a Referer.
 """
@@ -13,19 +13,15 @@ import json
 import re
 import secrets
 import socket
-import threading
 from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from tagframe.corpus import Corpus, TableProfile, computed_of
-from tagframe.corpus.corpus import fact_store
-from tagframe.corpus.references import JoinColumns
+from tagframe.corpus import Corpus, TableProfile
 from tagframe.errors import InvalidArgument, TagframeError, needing
+from tagframe.joins import corpus_keys
 from tagframe.joins.roles import without_roles
 from tagframe.keys import KeyPair
-from tagframe.keys.database_keys import database_keys, schemas_of
-from tagframe.keys.inference import with_composites, with_told
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -35,8 +31,6 @@ if TYPE_CHECKING:
 
 TOKEN_HEADER = "x-tagframe-token"
 _LOOPBACK = "127.0.0.1"
-_MIN_CHANCE = 0.2
-"""The lowest chance of a key that is shown to the user."""
 _MAX_SAMPLE_LETTERS = 200
 
 
@@ -77,12 +71,10 @@ def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
         port: of the page; requests for any other host are refused.
     """
     from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
     from starlette.responses import HTMLResponse
     from starlette.routing import Route
 
     html = (resources.files("tagframe.agents") / "page.html").read_text(encoding="utf-8")
-    keys = _Keys(corpus)
 
     def tables(request: Request) -> Response:
         rows = [
@@ -97,21 +89,17 @@ def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
         return _json(
             {
                 "tables": hits,
-                "keys": keys.with_decisions(without_roles(tables.joins, corpus), forbidden=False),
+                "keys": _keys(without_roles(tables.joins, corpus)),
                 "note": tables.note,
             }
         )
-
-    async def decide_key(request: Request) -> Response:
-        return _json({"keys": await run_in_threadpool(keys.decide, await request.body())})
 
     routes = [
         Route("/", lambda request: HTMLResponse(html)),
         Route("/tables", tables),
         Route("/table", lambda request: _json(_table(corpus.profile(request.query_params.get("id", ""))))),
         Route("/search", search),
-        Route("/keys", lambda request: _json({"keys": keys.all()}), methods=["GET"]),
-        Route("/keys", decide_key, methods=["POST"]),
+        Route("/keys", lambda request: _json({"keys": _keys(corpus_keys(corpus))})),
     ]
     refused = {TagframeError: lambda request, error: _json({"error": str(error)}, 400)}
     return _Guard(Starlette(routes=routes, exception_handlers=refused), token, port, _policy(html))
@@ -203,70 +191,6 @@ def _table(profile: TableProfile) -> dict[str, Any]:
     }
 
 
-class _Keys:
-    """The keys of a corpus for the page, with the user's decision on each."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-        self._lock = threading.Lock()
-        self._inferred_keys: list[KeyPair] | None = None
-
-    def all(self) -> list[dict[str, Any]]:
-        """All keys that are likely enough, those accepted by the user, and those forbidden by the user."""
-        return self.with_decisions(
-            with_told([key for key in self._inferred() if key.score >= _MIN_CHANCE], self._corpus.profiles)
-        )
-
-    def with_decisions(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
-        """Keys for the page; the ``forbidden`` ones follow the others."""
-        known = fact_store(self._corpus).facts
-        of_user = {pair for key in known.keys for pair in _both_ways(key)}
-        decided = [(key, "accepted" if key in of_user else "") for key in keys]
-        if forbidden:
-            inferred = {key: key for key in self._inferred()}
-            for rejected in known.forbidden:
-                if rejected.left_table in self._corpus and rejected.right_table in self._corpus:
-                    one, other = _both_ways(rejected)
-                    decided.append((inferred.get(one) or inferred.get(other) or one, "forbidden"))
-        return [
-            {**key.to_json(), "left": key.left, "right": key.right, "decision": decision} for key, decision in decided
-        ]
-
-    def decide(self, body: bytes) -> list[dict[str, Any]]:
-        """Apply the user's decision on a key; gives all keys afterwards."""
-        does = {"accept": self._corpus.keys.add, "forbid": self._corpus.keys.forbid, "forget": self._corpus.keys.forget}
-        try:
-            request = json.loads(body)
-            do = does[request["say"]]
-            (left, mine), (right, theirs) = (
-                (self._corpus.profile(str(request[f"{side}_table"])), [str(one) for one in request[f"{side}_columns"]])
-                for side in ("left", "right")
-            )
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise InvalidArgument(
-                'expected {"say": "accept", "forbid" or "forget", "left_table": …, "left_columns": […], …}'
-            ) from error
-        if not mine or len(mine) != len(theirs) or (left.id, mine) == (right.id, theirs):
-            raise InvalidArgument(f"a key must join different columns, as many left as right; got {mine} and {theirs}")
-        for profile, columns in ((left, mine), (right, theirs)):
-            for column in columns:
-                profile.column(column)
-        do(JoinColumns(left.id, tuple(mine), right.id, tuple(theirs)))
-        return self.all()
-
-    def _inferred(self) -> list[KeyPair]:
-        """The keys inferred from data and names; they do not depend on the user's decisions."""
-        with self._lock:
-            if self._inferred_keys is None:
-                tables, facts = self._corpus.profiles, computed_of(self._corpus)
-                self._inferred_keys = [
-                    key
-                    for group in schemas_of(tables, facts).groups(tables).values()
-                    for key in with_composites(*database_keys(group, True, facts).inferred)
-                ]
-            return self._inferred_keys
-
-
-def _both_ways(key: JoinColumns) -> tuple[KeyPair, KeyPair]:
-    pair = KeyPair(key.left_table, key.left_columns, key.right_table, key.right_columns, 0.0)
-    return pair, pair.reversed()
+def _keys(keys: Sequence[KeyPair]) -> list[dict[str, Any]]:
+    """Keys for the page."""
+    return [{**key.to_json(), "left": key.left, "right": key.right} for key in keys]
