@@ -112,12 +112,14 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     ['rail.facilities']
     >>> [tables_maybe_denied(f"Stations qui n'ont {deny} toilettes", tables) for deny in ("pas de", "que des")]
     [['rail.facilities'], []]
+    >>> tables_maybe_denied("Gares sans services", {"rail.stations": ["id"], "rail.facilities": ["station"]})
+    ['rail.stations', 'rail.facilities']
     >>> tables_maybe_denied("Stations never seen on the list of such as have lifts, by facilities", tables)
     ['rail.facilities']
     """
     named = [one.before for one in _denials(question, tables) if one.lacks and one.named is None]
     unnamed = [table for table in tables if not any(table in some for some in named)]
-    return unnamed if named and len(unnamed) < len(tables) else []
+    return unnamed if named and len(tables) > 1 else []
 
 
 def after_denial(question: str) -> str:
