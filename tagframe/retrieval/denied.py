@@ -24,7 +24,7 @@ _DENIALS = _LACKS | frozenset(
     jamás mai non não niet nooit aldrig inte ikke aldri nie nigdy""".split()
 )
 """The same with words that deny what is done."""
-_MEAN_OTHERWISE = {"não": {"no"}, "nicht": {"noch", "mai"}, "avec": {"mai"}, "niet": {"pas"}}
+_MEAN_OTHERWISE = {"não": {"no"}, "nicht": {"noch", "mai"}, "avec": {"dont", "mai"}, "niet": {"pas"}}
 """A function word of one language, and words that deny something in others, but not there: "no Brasil", "noch"."""
 _BEFORE_A_THING = frozenset("any de d have ha hanno tem têm".split())
 """Before one of these, a denial is of the thing that follows: "do not have a phone", "n'ont pas de téléphone"."""
@@ -180,6 +180,8 @@ def _spelt(question: str) -> list[tuple[str, ...]]:
     >>> [denies(f"Quantos acidentes {where} estado de SP") for where in ("no", "sem vítimas no")]
     [False, True]
     >>> [denies(f"Welche {one} wurden {when} geliefert?") for one, when in (("Kisten", "im Mai"), ("Kisten", "nie"))]
+    [False, True]
+    >>> [denies(f"Les musées {where} la région est vide") for where in ("dont", "sans que")]
     [False, True]
     """
     words = [word.text for word in words_in(question)]
