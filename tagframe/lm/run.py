@@ -167,10 +167,9 @@ after_fork(in_flight.reset)
 JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
 prompt."""
-MAX_UNSTORED = 16
 UNSTORED_SHARE = 4
-"""Replies that are read and not stored at most, unless another process writes to the store: so many, and one for so
-many that may be in flight. A process that is killed loses these, and those in flight."""
+"""Replies that are read and not stored at most, unless another process writes to the store: one for so many that may be
+in flight. A process that is killed loses these, and those in flight."""
 SECONDS_UNSTORED = 0.02
 """How long a reply is neither stored nor parsed at most while others are in flight: a transaction and a turn of the
 parser's thread for each reply would take as long as to send a request."""
@@ -207,7 +206,7 @@ class Run:
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
         self._answered: Answered = []  # and not stored yet
-        self._most_unstored = min(MAX_UNSTORED, self._concurrency // UNSTORED_SHARE)
+        self._most_unstored = self._concurrency // UNSTORED_SHARE
         self._server, self._patience = (lm.transport.endpoint, lm.model), (lm.retry, lm.timeout)
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._sending: list[asyncio.Task[None]] = []
