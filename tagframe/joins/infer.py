@@ -47,7 +47,7 @@ _MAX_COUNTED_CHANCE = 0.4
 _MAX_ACCIDENT = 0.01
 """Values of a pair of columns that match by accident more often than this say nothing without the other tables."""
 _NAMED = 0.5
-"""Such values say enough if a column is called after its table by so much."""
+"""The least evidence of a name with which values that may match by accident are enough."""
 _MAX_NAMED_ACCIDENT = 0.1
 """The same for a column that the question names."""
 _MAX_FEW_CELLS = 500_000

@@ -57,7 +57,7 @@ class BatchHTTP(OpenAIHTTP):
         self._new: list[tuple[str, bytes]] = []
         self._lines: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._elsewhere: dict[str, str] = {}  # requests of earlier processes, with their batches
-        self._earlier_known = False  # for these
+        self._earlier_known = False  # whether these were looked up
         self._collector: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -1,7 +1,7 @@
 """When the next request to a server may be sent: the number in flight, pauses, requests and tokens a minute.
 
-The number in flight is halved after a 429 and grows by one a round of answers (additive increase, multiplicative
-decrease, as in TCP); ``rpm`` and ``tpm`` are token buckets.
+The number in flight is halved after a 429 or a timeout and grows by one a round of answers (additive increase,
+multiplicative decrease, as in TCP); ``rpm`` and ``tpm`` are token buckets.
 """
 
 from __future__ import annotations
@@ -99,11 +99,11 @@ Sleep: TypeAlias = Callable[[float], Awaitable[bool]]
 MAX_UNCOUNTED_TOKENS = 16
 """Tokens by which an answer may pass ``max_tokens``: servers differ in counting the first and last tokens."""
 CUT_FACTOR = 0.5
-"""The factor for the number in flight after a 429."""
+"""The factor for the number in flight after a 429 or a timeout."""
 
 
 class AdaptiveLimit:
-    """Limits the number of requests in flight: halved after a 429, plus one after each round of answers.
+    """Limits the number of requests in flight: halved after a 429 or a timeout, plus one after each round of answers.
 
     The limit is never above the highest concurrency of the calls in progress. Used from one event loop only.
     """

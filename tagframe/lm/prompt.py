@@ -475,7 +475,7 @@ class Job(Generic[T]):
 
     Attributes:
         batch: the first batch that contains it, at ``position``.
-        repeats: its other positions, until it has a completion. (None instead of an empty list: most jobs have one
+        repeats: its other positions. (None instead of an empty list: most jobs have one
             position, and fewer objects mean less work for the garbage collector.)
         current: what is sent: its prompt, or the repair of an answer; ``current_key`` is its key.
         reply: the latest.
